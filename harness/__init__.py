@@ -1,0 +1,1 @@
+"""Lets models play agentgym's games, and records, scores and reports what they did."""
