@@ -1,0 +1,380 @@
+"""The record: the schema of an episode, and the file of JSON lines that holds a run's episodes.
+
+`episodes.jsonl` has one line per finished episode, in the order in which they finished, each on
+disk before the next begins to be written. Where two lines have one key (an episode that a provider
+error spoilt, and the same one replayed) the later line holds. JSON has no infinities: a number
+that is one, or is not determined, is written as the text "Infinity", "-Infinity" or "NaN".
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from enum import StrEnum
+from pathlib import Path
+from threading import Lock
+from typing import Any, BinaryIO
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from agentgym.errors import AgentGymError
+
+SCHEMA = 1
+"""Raised by one with every change that an older reader would misread."""
+EPISODES = "episodes.jsonl"
+
+
+class RecordError(AgentGymError):
+    """A run folder or a line in it that cannot be read, written or gone on with."""
+
+
+class Result(StrEnum):
+    """Why an episode ended. Success is a flag of its own: 2048 goes on after it."""
+
+    WON = "won"
+    """The game ended by itself with its success flag set; in 2048, which plays on after success,
+    the board filled up some time after the target tile."""
+    LOST = "lost"
+    """The game ended by itself and its success flag was never set."""
+    DEAD_END = "dead_end"
+    """The oracle proved that no win is possible, and the run ends episodes there (off unless asked
+    for); a game that ended by itself is `lost`."""
+    STEP_LIMIT = "step_limit"
+    """The turn limit of the environment, or the tighter one of the suite, was reached."""
+    CONTEXT_OVERFLOW = "context_overflow"
+    """The next prompt did not fit into the model's context."""
+    OUTPUT_TRUNCATED = "output_truncated"
+    """The run's limit of consecutive replies without an action was reached, and every one of them
+    was cut at the token limit; no limit unless asked for."""
+    UNPARSEABLE = "unparseable"
+    """The same limit was reached, and at least one of those replies was complete."""
+    PROVIDER_ERROR = "provider_error"
+    """The provider gave nothing usable after all retries. Replayed on resume, never averaged."""
+    BUDGET = "budget"
+    """The episode's budget of reply tokens was spent; no budget unless asked for."""
+
+
+class _Data(BaseModel):
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        ser_json_inf_nan="strings",
+        serialize_by_alias=True,
+        validate_by_name=True,
+        validate_by_alias=True,
+    )
+
+
+class Note(_Data):
+    """The oracle's scalars at one state; of `info["oracle"]` only the action values are left out.
+
+    Attributes:
+        cost_to_go: N(s); inf if proven dead, nan if not determined.
+        value: V(s), higher is better.
+        progress: Of the action that led here; 0 at the start.
+        dead_end: No win is possible from here.
+        exact: Proven, not a bound or an estimate.
+        best_actions: All optimal actions.
+    """
+
+    cost_to_go: float
+    value: float
+    progress: float
+    dead_end: bool
+    exact: bool
+    best_actions: tuple[str, ...]
+
+
+class Start(_Data):
+    """The start state, before any action.
+
+    Attributes:
+        observation: As shown for the first turn.
+        score: The game's own score.
+        progress: 0 to 1.
+        milestones: Indices of those reached already, in the card's order.
+        note: The oracle's note; None where the environment was made with `oracle=False`.
+    """
+
+    observation: str
+    score: float
+    progress: float
+    milestones: tuple[int, ...] = ()
+    note: Note | None = None
+
+
+class Turn(_Data):
+    """One reply and what came of it.
+
+    Attributes:
+        observation: As shown before the reply.
+        reply: Verbatim.
+        reasoning: The server's separate reasoning field, "" if it has none.
+        attempt: The text that was taken out of the reply and given to the environment.
+        problem: Why no action was found in the reply, "" if one was.
+        strict: The reply kept the format to the letter.
+        action: Canonical text of the action executed, "" if none.
+        valid: The action was understood and legal.
+        error: What was wrong with it, "" if nothing.
+        reward: Of this turn.
+        score: The game's own score after the turn.
+        progress: 0 to 1, after the turn.
+        success: Won, after the turn.
+        milestones: Indices of those reached by this turn for the first time.
+        note: The oracle's note on the state after the turn.
+        stop_reason: Of the reply: `stop` or `length`.
+        prompt_tokens: None where the backend does not say.
+        completion_tokens: None where the backend does not say.
+        retries: How often the request was sent again.
+        seconds_waiting: In queues and between retries.
+        seconds_generating: That the backend worked.
+        seconds_game: That the environment worked, its oracle included.
+    """
+
+    observation: str
+    reply: str
+    reasoning: str = ""
+    attempt: str
+    problem: str = ""
+    strict: bool
+    action: str
+    valid: bool
+    error: str
+    reward: float
+    score: float
+    progress: float
+    success: bool
+    milestones: tuple[int, ...] = ()
+    note: Note | None = None
+    stop_reason: str
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    retries: int = 0
+    seconds_waiting: float = 0.0
+    seconds_generating: float = 0.0
+    seconds_game: float = 0.0
+
+
+class Key(_Data):
+    """What tells one episode of a run from all others, known before it is played.
+
+    Attributes:
+        env_id: As registered, for example "agentgym/Sokoban-v0".
+        kwargs: Keyword arguments to `gym.make` besides the split, as JSON with sorted keys.
+        split: "train", "validation" or "test".
+        seed: Of the instance.
+        rollout: 0 to k-1.
+    """
+
+    env_id: str
+    kwargs: str = "{}"
+    split: str = "test"
+    seed: int
+    rollout: int = 0
+
+
+class Episode(_Data):
+    """One finished episode.
+
+    Attributes:
+        schema_version: `SCHEMA` of the writer; "schema" in the file.
+        key: Which episode of the run.
+        instance: The environment's stable id of the instance.
+        level: Name of the level, "" where the environment has none.
+        env_version: Version of agentgym that played.
+        prompt_hash: Of everything that shapes the prompt.
+        model: As given to `--model`.
+        sampling: Temperature and the like, as the model was asked to sample.
+        result: Why it ended.
+        error: One sentence where `result` is `provider_error` or `context_overflow`.
+        success: Won, at any time.
+        terminated: The game ended by itself.
+        truncated: The environment's turn limit ended it.
+        score: The game's own, at the end.
+        progress: 0 to 1, at the end.
+        milestones: How many were reached.
+        milestone_total: How many the instance has.
+        start: The start state.
+        turns: In order.
+    """
+
+    schema_version: int = Field(default=SCHEMA, alias="schema")
+    key: Key
+    instance: str
+    level: str = ""
+    env_version: str
+    prompt_hash: str
+    model: str
+    sampling: dict[str, Any] = Field(default_factory=dict)
+    result: Result
+    error: str = ""
+    success: bool
+    terminated: bool = False
+    truncated: bool = False
+    score: float
+    progress: float
+    milestones: int = 0
+    milestone_total: int = 0
+    start: Start
+    turns: tuple[Turn, ...]
+
+
+def read(path: Path) -> list[Episode]:
+    """The episodes of a file, the later of two with one key; a torn last line is left out.
+
+    Raises:
+        RecordError: A whole line is not JSON, does not fit, or has another schema.
+    """
+    with path.open("rb") as file:
+        return latest(_episode(line, path, n) for n, line in enumerate(file, 1) if _whole(line))
+
+
+def latest(episodes: Iterable[Episode]) -> list[Episode]:
+    """One episode per key, the last one given, in the order of the first."""
+    return list({episode.key: episode for episode in episodes}.values())
+
+
+def playable(episodes: Iterable[Episode]) -> Iterator[Episode]:
+    """Those that stand: all but the ones a provider error spoilt."""
+    return (episode for episode in episodes if episode.result is not Result.PROVIDER_ERROR)
+
+
+def _whole(line: bytes) -> bool:
+    return line.endswith(b"\n")
+
+
+def _episode(line: bytes, path: Path, number: int) -> Episode:
+    where = f"{path}:{number}"
+    try:
+        found = json.loads(line)
+    except ValueError as fault:
+        raise RecordError(f"{where} is not JSON ({fault}); delete that line to go on.") from fault
+    check_schema(found, where)
+    try:
+        return Episode.model_validate(found)
+    except ValidationError as fault:
+        first = fault.errors()[0]
+        field = ".".join(str(part) for part in first["loc"])
+        raise RecordError(
+            f"{where} is no episode: {field}: {first['msg']}; delete that line to play it again."
+        ) from fault
+
+
+def check_schema(found: Any, where: str) -> None:
+    """Refuse JSON that another version of agentgym wrote.
+
+    Args:
+        found: The parsed JSON.
+        where: File, and line if it has lines, for the message.
+
+    Raises:
+        RecordError: No integer `schema`, or another one than `SCHEMA`.
+    """
+    schema = found.get("schema") if isinstance(found, dict) else None
+    if type(schema) is not int:
+        raise RecordError(f"{where} has no integer 'schema'; it was not written by agentgym.")
+    if schema != SCHEMA:
+        upgrade = "upgrade agentgym" if schema > SCHEMA else "use the older agentgym that wrote it"
+        raise RecordError(
+            f"{where} has schema {schema}, this version reads {SCHEMA}; {upgrade}, or give "
+            "another folder."
+        )
+
+
+class Writer:
+    """Appends episodes to a file that no other process writes; safe to call from many threads."""
+
+    def __init__(self, path: Path) -> None:
+        """Open the file, cut off a torn last line, and lock it.
+
+        Raises:
+            RecordError: It cannot be opened, or another process writes to it.
+        """
+        self._path = path
+        self._guard = Lock()
+        try:
+            self._file: BinaryIO = path.open("ab", buffering=0)
+        except OSError as fault:
+            raise RecordError(f"Cannot write {path}: {fault.strerror}.") from fault
+        try:
+            _lock(self._file, path)
+            self._size = _cut_torn_line(path)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def append(self, episode: Episode) -> None:
+        """Write one line and return when it is on disk.
+
+        Raises:
+            RecordError: The disk is full or gone; what was written before stays readable.
+        """
+        line = episode.model_dump_json().encode() + b"\n"
+        with self._guard:
+            try:
+                _write_all(self._file, line)
+                os.fsync(self._file.fileno())
+            except OSError as fault:
+                with suppress(OSError):
+                    self._file.truncate(self._size)
+                raise RecordError(
+                    f"Cannot write {self._path}: {fault.strerror}; the episodes before are kept. "
+                    "Make room and give the same command again."
+                ) from fault
+            self._size += len(line)
+
+    def close(self) -> None:
+        """Close the file, which frees the lock."""
+        self._file.close()
+
+    def __enter__(self) -> Writer:
+        """The writer itself."""
+        return self
+
+    def __exit__(self, *fault: object) -> None:
+        """Close."""
+        self.close()
+
+
+def _write_all(file: BinaryIO, line: bytes) -> None:
+    # A raw file may take only part of what it is given, for example when the disk fills up.
+    rest = memoryview(line)
+    while rest:
+        rest = rest[file.write(rest) :]
+
+
+def _cut_torn_line(path: Path) -> int:
+    """Cut what follows the last line break; the size that is left."""
+    with path.open("r+b") as file:
+        end = file.seek(0, os.SEEK_END)
+        keep = end
+        while keep > 0:
+            start = max(0, keep - 65536)
+            file.seek(start)
+            found = file.read(keep - start).rfind(b"\n")
+            if found >= 0:
+                keep = start + found + 1
+                break
+            keep = start
+        file.truncate(keep)
+        return keep
+
+
+def _lock(file: BinaryIO, path: Path) -> None:
+    """Hold the file until it is closed or the process dies; Windows goes without."""
+    if sys.platform == "win32":
+        return
+    import fcntl
+
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as fault:
+        raise RecordError(
+            f"Another process is writing {path}; wait for it, or give another folder with --out."
+        ) from fault
+    except OSError:
+        # Some network file systems have no locks; the run goes on as on Windows.
+        return
