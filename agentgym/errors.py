@@ -61,6 +61,6 @@ class MissingExtra(AgentGymError, ImportError):
 
     @classmethod
     def of(cls, part: str, package: str, extra: str) -> MissingExtra:
-        """Build the error that names the part, the missing package and the command that mends it."""
+        """Build the error that names the part, the package and the command that mends it."""
         command = f"pip install 'agentgym-suite[{extra}]'"
         return cls(f"{part} needs the package {package}, which is not installed; run: {command}")

@@ -116,7 +116,7 @@ class NoSolution(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Game:
-    """A game as functions. Kernels are compiled, change only the state they are given, allocate nothing.
+    """A game as functions; its kernels change only the state they are given and allocate nothing.
 
     Attributes:
         name: Import path of the package that holds it as `GAME`.

@@ -65,16 +65,14 @@ def game_module(game: str) -> str:
     return game if "." in game else f"agentgym.games.{game}"
 
 
-def max_turns(game: str, level: str) -> int:
-    """The turn limit of a game's level: the longest that any of its rows gives.
+def max_turns(game: str, level: str) -> int | None:
+    """The turn limit of a game's level, the game's longest for a level without a row of its own.
 
-    Args:
-        game: As in the rows.
-        level: The level's name; of an unknown one the game's own check says what is wrong.
+    None for a game that has no row at all.
     """
     limits = [row.max_turns for row in ROWS if row.game == game]
     own = [r.max_turns for r in ROWS if r.game == game and r.kwargs.get("level") == level]
-    return max(own or limits)
+    return max(own or limits, default=None)
 
 
 def register_all() -> None:
