@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from agentgym.chance import COUNTER, KEY, below, bits, mix
+from agentgym.chance import COUNTER, KEY, below, bits, mix, rekey
 from agentgym.game import Game
 from agentgym.kernels import Kernel, kernel, specialise
 
@@ -184,7 +184,8 @@ def _advance(states: Any, actions: Any, slots: Any, limits: Any, numbers: Any, f
 def _restart(states: Any, who: Any, pool: Any, slots: Any, numbers: Any, flags: Any) -> None:
     """Begin the next instance of the pool in each slot where `who` is set.
 
-    Slot i plays the pool's instances i, i + n, i + 2n, ... of n slots, round and round.
+    Slot i plays the pool's instances i, i + n, i + 2n, ... of n slots, round and round; from the
+    second round on, chance has another future.
     """
     for i in range(states.shape[0]):
         if not who[i]:
@@ -193,6 +194,8 @@ def _restart(states: Any, who: Any, pool: Any, slots: Any, numbers: Any, flags: 
         state = states[i]
         for k in range(state.shape[0]):
             state[k] = start[k]
+        if slots[i, CURSOR] >= pool.shape[0] and state[KEY] != 0:
+            rekey(state, slots[i, CURSOR] // pool.shape[0])
         slots[i, CURSOR] += states.shape[0]
         slots[i, TURN] = 0
         slots[i, OVER] = False

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from functools import cache
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from agentgym.game import NoSolution, Note, State
-from agentgym.kernels import Kernel
+from agentgym.game import NoSolution, Note, Oracle, State
+from agentgym.kernels import Kernel, specialise
 
 
 class TableCache:
@@ -92,3 +93,71 @@ class TableOracle:
             self.step(state, actions[-1])
             note = self.note(state)
         return actions
+
+
+class Notes(NamedTuple):
+    """What the oracle knows about n states, one array per field of `Note`.
+
+    Attributes:
+        cost_to_go: float64 (n,).
+        value: float64 (n,).
+        action_values: float64 (n, actions), nan where undetermined.
+        best: bool (n, actions).
+        dead_end: bool (n,).
+        exact: bool (n,).
+    """
+
+    cost_to_go: npt.NDArray[np.float64]
+    value: npt.NDArray[np.float64]
+    action_values: npt.NDArray[np.float64]
+    best: npt.NDArray[np.bool_]
+    dead_end: npt.NDArray[np.bool_]
+    exact: npt.NDArray[np.bool_]
+
+
+class PoolOracle:
+    """An oracle for the states of many games whose instances are known beforehand.
+
+    With a `TableOracle` all tables lie one after the other in memory and one compiled loop reads
+    them; any other oracle is asked state by state.
+    """
+
+    def __init__(self, oracle: Oracle, pool: npt.NDArray[np.int64], actions: int) -> None:
+        """Prepare for the instances `pool` (instances, state size)."""
+        self._oracle = oracle
+        self._actions = actions
+        if isinstance(oracle, TableOracle):
+            tables = [oracle.table(start) for start in pool]
+            self._tables = np.concatenate(tables)
+            self._bounds = np.cumsum([0, *(len(table) for table in tables)])
+            self._read_all = _read_all_of(oracle.read)
+
+    def notes(self, states: npt.NDArray[np.int64], which: npt.NDArray[np.int64]) -> Notes:
+        """Notes of states (n, state size), the i-th of which began as `pool[which[i]]`."""
+        n = len(states)
+        values, best = np.empty((n, self._actions)), np.empty((n, self._actions), np.bool_)
+        out = np.empty((n, 4))
+        if isinstance(self._oracle, TableOracle):
+            self._read_all(states, self._tables, self._bounds, which, (values, best, out))
+        else:
+            for i, state in enumerate(states):
+                note = self._oracle.note(state)
+                values[i] = np.nan if note.action_values is None else note.action_values
+                best[i] = note.best
+                out[i] = note.cost_to_go, note.value, note.dead_end, note.exact
+        return Notes(out[:, 0], out[:, 1], values, best, out[:, 2] != 0.0, out[:, 3] != 0.0)
+
+
+@cache
+def _read_all_of(read: Kernel) -> Kernel:
+    return specialise(_read_all, read.__module__.replace(".", "_"), read=read)
+
+
+read: Any = None  # Bound to a game's kernel by `specialise`.
+
+
+def _read_all(states: Any, tables: Any, bounds: Any, which: Any, into: Any) -> None:
+    values, best, out = into
+    for i in range(states.shape[0]):
+        table = tables[bounds[which[i]] : bounds[which[i] + 1]]
+        read(states[i], table, values[i], best[i], out[i])
