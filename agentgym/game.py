@@ -135,6 +135,7 @@ class Game:
             never clears one. `dead_end` is False where it is not proven.
         scored: The default reward is the gain in score, not 1 on success.
         chance: The state's chance key matters.
+        peeks: `cost_to_go` and `solve` see what the player cannot; `best` never does.
         milestones_need_oracle: `reached` depends on `dead_end`.
         invalid_reward: Dense reward of an action that is not legal or did not parse.
         generate: (rng, options, accept) -> Instance: rejects until `accept(canonical)` and the
@@ -164,6 +165,7 @@ class Game:
     reached: Kernel
     scored: bool = False
     chance: bool = False
+    peeks: bool = False
     milestones_need_oracle: bool = False
     invalid_reward: float = 0.0
     generate: Callable[[np.random.Generator, Any, Accept], Instance]

@@ -57,8 +57,10 @@ def specialise(template: Kernel, label: str, **rules: Kernel) -> Kernel:
     copy = FunctionType(template.__code__, scope, template.__name__, template.__defaults__)
     copy.__module__ = template.__module__
     copy.__qualname__ = template.__qualname__
-    salts = sorted({source_digest(_source(rule)) for rule in rules.values()})
-    return _compile(copy, f"_{label}_{'_'.join(salts)}")
+    # A kernel's own __qualname__ holds the digest of its sources, see `_compile`.
+    bound = " ".join(f"{name}={rules[name].__qualname__}" for name in sorted(rules))
+    salt = hashlib.blake2b(bound.encode(), digest_size=6).hexdigest()
+    return _compile(copy, f"_{label}_{salt}")
 
 
 def _compile(function: Any, suffix: str) -> Kernel:

@@ -50,6 +50,8 @@ class RandomPlay:
         for name in ("plays", "turns"):
             if getattr(self, name) < 1:
                 raise InvalidOption(f"{name} is at least 1, got {getattr(self, name)!r}.")
+        if not 0 <= self.seed < 2**64:
+            raise InvalidOption(f"seed is from 0 to 2^64 - 1, got {self.seed!r}.")
         if not 0.0 <= self.discount <= 1.0:
             raise InvalidOption(f"discount is from 0 to 1, got {self.discount!r}.")
 
