@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import gymnasium as gym
+from gymnasium.envs import registration
 
 NAMESPACE = "agentgym"
 
@@ -78,7 +79,7 @@ def max_turns(game: str, level: str) -> int | None:
 def register_all() -> None:
     """Register every row with Gymnasium; does nothing for an id that is there already."""
     # Gymnasium's plugin loader sets the namespace itself and warns about one in the id.
-    inside_plugin = gym.envs.registration.current_namespace is not None
+    inside_plugin = registration.current_namespace is not None
     for row in ROWS:
         if f"{NAMESPACE}/{row.id}" not in gym.registry:
             gym.register(
