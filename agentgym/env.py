@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import compress
-from typing import Any
+from typing import Any, cast
 
 import gymnasium as gym
 import numpy as np
@@ -13,7 +13,6 @@ from agentgym.game import Instance, Note, ParseError, State
 from agentgym.info import UNDETERMINED, Info, MilestoneInfo, OracleInfo
 from agentgym.loops import (
     OVER,
-    SUCCESS,
     TERMINATED,
     TRUNCATED,
     TURN,
@@ -68,10 +67,12 @@ class TextGameEnv(gym.Env[Any, Any]):
         play = Play(setup.max_turns, dense=common.reward == "dense")
         self._limits = limits_of(setup.game, len(layout.actions), play)
         self._states = np.zeros((1, layout.state_size), np.int64)
+        self._mask = np.empty((1, len(layout.actions)), np.bool_)
         self._numbers = np.zeros((1, 3))
         self._flags = np.zeros((1, 4), np.bool_)
         self._slots = np.array([[0, 1, 0]], np.int64)
         self._action = np.zeros(1, np.int64)
+        self._dead = np.zeros(1, np.bool_)
         self._held = np.zeros((1, len(layout.milestones)), np.bool_)
         self._bind()
 
@@ -118,17 +119,17 @@ class TextGameEnv(gym.Env[Any, Any]):
         self._apply(setup)
 
     def _begin(self, instance: Instance) -> tuple[Any, dict[str, Any]]:
-        self._start = instance.start
+        self._starts = instance.start[None]
         self._slots[0] = 0
         self._loops.restart(
-            self._states, _ALL, self._start[None], self._slots, self._numbers, self._flags
+            self._states, _ALL, self._starts, self._slots, self._numbers, self._flags
         )
-        self._milestone_total = self.setup.game.milestone_total(self._start, self.setup.layout)
+        self._milestone_total = self.setup.game.milestone_total(instance.start, self.setup.layout)
         self._held[:] = False
         self._note = None
         observation, info = self._observe(-1, "")
         info["milestones"]["new"][:] = False
-        return observation, dict(info)
+        return observation, info
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Play one action; one that is not understood or not legal costs a turn, changes nothing.
@@ -143,18 +144,19 @@ class TextGameEnv(gym.Env[Any, Any]):
             raise EpisodeOver("The episode is over; call reset() to begin another.")
         index, error = self._read(action)
         self._action[0] = index
-        loops, states = self._loops, self._states
-        loops.advance(states, self._action, self._slots, self._limits, self._numbers, self._flags)
+        self._loops.advance(
+            self._states, self._action, self._slots, self._limits, self._numbers, self._flags
+        )
         valid, terminated, _, truncated = self._flags[0].tolist()
         if not valid and not error:
             setup = self.setup
-            error = setup.game.explain(states[0], index, setup.layout, setup.options)
+            error = setup.game.explain(self._states[0], index, setup.layout, setup.options)
         observation, info = self._observe(index if valid else -1, error)
         if self.setup.common.end_on_dead_end and not terminated and self._note is not None:
             terminated = self._note.dead_end
             truncated = truncated and not terminated
             self._slots[0, OVER] |= terminated
-        return observation, float(self._numbers[0, 0]), terminated, truncated, dict(info)
+        return observation, float(self._numbers[0, 0]), terminated, truncated, info
 
     def _read(self, action: Any) -> tuple[int, str]:
         """The action's index, or -1 and why there is none."""
@@ -167,53 +169,51 @@ class TextGameEnv(gym.Env[Any, Any]):
             return index, ""
         return -1, f"An action is an index from 0 to {count - 1}, got {index}."
 
-    def _observe(self, action: int, error: str) -> tuple[Any, Info]:
+    def _observe(self, action: int, error: str) -> tuple[Any, dict[str, Any]]:
         """Observation and info of the state as it is; `action` is the one executed, -1 if none."""
-        setup, layout, states = self.setup, self.setup.layout, self._states
-        mask = np.empty((1, len(layout.actions)), np.bool_)
-        self._loops.legal_masks(states, mask)
+        actions, common = self.setup.layout.actions, self.setup.common
+        self._loops.legal_masks(self._states, self._mask)
         _, score, progress = self._numbers[0].tolist()
-        turn = int(self._slots[0, TURN])
-        before, self._note = self._note, self.oracle.note(states[0]) if self._noted else None
+        valid, _, success, _ = self._flags[0].tolist()
+        before, self._note = self._note, None
+        if self._noted:
+            self._note = self.oracle.note(self._states[0])
         info: Info = {
             "instance": self._instance_id,
-            "turn": turn,
-            "valid": bool(self._flags[0, VALID]),
+            "turn": self._slots[0, TURN].item(),
+            "valid": valid,
             "error": error,
-            "action": layout.actions[action] if action >= 0 else "",
-            "legal_actions": tuple(compress(layout.actions, mask[0].tolist())),
+            "action": actions[action] if action >= 0 else "",
+            "legal_actions": tuple(compress(actions, self._mask[0].tolist())),
             "score": score,
             "progress": progress,
-            "success": bool(self._flags[0, SUCCESS]),
-            "milestones": self._milestones(),
+            "success": success,
+            "milestones": self._milestones(self._note),
         }
-        if setup.common.oracle and self._note is not None:
+        if common.oracle and self._note is not None:
             info["oracle"] = self._oracle_info(self._note, before, action)
-        return self._observation(), info
+        return self._observation(), cast(dict[str, Any], info)
 
     def _observation(self) -> Any:
-        if self.setup.common.observation == "text":
-            return self.setup.game.render(self._states[0], self.setup.options)
-        grids = np.empty((1, self.setup.layout.rows, self.setup.layout.cols), np.uint8)
+        setup = self.setup
+        if setup.common.observation == "text":
+            return setup.game.render(self._states[0], setup.options)
+        grids = np.empty((1, setup.layout.rows, setup.layout.cols), np.uint8)
         self._loops.observe_all(self._states, grids)
         return grids[0]
 
-    def _milestones(self) -> MilestoneInfo:
-        before = self._held.copy()
-        new = np.empty_like(before)
-        dead = np.array([self._note is not None and self._note.dead_end])
-        self._loops.reach_all(self._states, self._start[None], dead, self._held, new)
+    def _milestones(self, note: Note | None) -> MilestoneInfo:
+        held = self._held.copy()
+        new = np.empty_like(held)
+        self._dead[0] = note is not None and note.dead_end
+        count = self._loops.reach_all(self._states, self._starts, self._dead, held, new)
         # Without a note, the oracle is asked only when there seems to be something new.
-        if self._note is None and self.setup.game.milestones_need_oracle and new.any():
-            dead[0] = self.oracle.note(self._states[0]).dead_end
-            self._held = before
-            self._loops.reach_all(self._states, self._start[None], dead, self._held, new)
-        return {
-            "reached": self._held[0].copy(),
-            "new": new[0],
-            "count": int(np.count_nonzero(self._held)),
-            "total": self._milestone_total,
-        }
+        if note is None and self.setup.game.milestones_need_oracle and new.any():
+            self._dead[0] = self.oracle.note(self._states[0]).dead_end
+            held = self._held.copy()
+            count = self._loops.reach_all(self._states, self._starts, self._dead, held, new)
+        self._held = held.copy()
+        return {"reached": held[0], "new": new[0], "count": count, "total": self._milestone_total}
 
     def _oracle_info(self, note: Note, before: Note | None, action: int) -> OracleInfo:
         info: OracleInfo = {
@@ -262,7 +262,7 @@ class TextGameEnv(gym.Env[Any, Any]):
             InvalidState: The array has another shape or dtype.
             EpisodeOver: Nothing was reset yet.
         """
-        if not hasattr(self, "_start"):
+        if not hasattr(self, "_starts"):
             raise EpisodeOver("There is no instance yet; call reset() first.")
         given = np.asarray(state)
         if given.shape != self._states[0].shape or given.dtype != np.int64:
@@ -278,7 +278,7 @@ class TextGameEnv(gym.Env[Any, Any]):
         self._flags[0, VALID] = True
         self._held[:] = False
         self._note = None
-        return dict(self._observe(-1, "")[1])
+        return self._observe(-1, "")[1]
 
     def render(self) -> str | None:
         """The board as text, with `render_mode="ansi"`."""

@@ -142,14 +142,17 @@ def _legal_masks(states: Any, masks: Any) -> None:
             masks[i, action] = (not over) and legal(states[i], action)
 
 
-def _reach_all(states: Any, starts: Any, dead_ends: Any, held: Any, new: Any) -> None:
-    """Add the milestones that each state reaches to `held`, and mark those in `new`."""
+def _reach_all(states: Any, starts: Any, dead_ends: Any, held: Any, new: Any) -> Any:
+    """Add the milestones that each state reaches to `held`, mark those in `new`; count `held`."""
+    count = 0
     for i in range(states.shape[0]):
         for k in range(held.shape[1]):
             new[i, k] = held[i, k]
         reached(states[i], starts[i], dead_ends[i], held[i])
         for k in range(held.shape[1]):
             new[i, k] = held[i, k] and not new[i, k]
+            count += held[i, k]
+    return count
 
 
 def _advance(states: Any, actions: Any, slots: Any, limits: Any, numbers: Any, flags: Any) -> None:
