@@ -57,9 +57,10 @@ class Result(StrEnum):
     """The episode's budget of reply tokens was spent; no budget unless asked for."""
 
 
-class _Data(BaseModel):
+class Data(BaseModel, frozen=True):
+    """Frozen, knows its fields exactly, and writes infinities and nan as text."""
+
     model_config = ConfigDict(
-        frozen=True,
         extra="forbid",
         ser_json_inf_nan="strings",
         serialize_by_alias=True,
@@ -68,7 +69,7 @@ class _Data(BaseModel):
     )
 
 
-class Note(_Data):
+class Note(Data, frozen=True):
     """The oracle's scalars at one state; of `info["oracle"]` only the action values are left out.
 
     Attributes:
@@ -88,7 +89,7 @@ class Note(_Data):
     best_actions: tuple[str, ...]
 
 
-class Start(_Data):
+class Start(Data, frozen=True):
     """The start state, before any action.
 
     Attributes:
@@ -106,7 +107,7 @@ class Start(_Data):
     note: Note | None = None
 
 
-class Turn(_Data):
+class Turn(Data, frozen=True):
     """One reply and what came of it.
 
     Attributes:
@@ -158,7 +159,7 @@ class Turn(_Data):
     seconds_game: float = 0.0
 
 
-class Key(_Data):
+class Key(Data, frozen=True):
     """What tells one episode of a run from all others, known before it is played.
 
     Attributes:
@@ -176,7 +177,7 @@ class Key(_Data):
     rollout: int = 0
 
 
-class Episode(_Data):
+class Episode(Data, frozen=True):
     """One finished episode.
 
     Attributes:

@@ -1,0 +1,297 @@
+"""Scores: a pure function from episodes to results with 95 % intervals.
+
+What is averaged is one number per episode; what is independent is the instance, since rollouts of
+one instance share its difficulty. So the mean is the mean over instances of the mean over an
+instance's rollouts, and the interval is
+
+- Student's t over the instance means, n - 1 degrees of freedom (Miller 2024, arXiv 2411.00640,
+  section 2.2, with one cluster per instance), cut to [0, 1] where the metric is a share;
+- Wilson's (1927) where each instance has one rollout and the metric is yes or no, and with n
+  instances also where a share does not vary at all between instances or there is one instance:
+  t would then claim a certainty that n instances cannot give;
+- over several environments, each with equal weight, Zou and Donner's (2008) MOVER: the distances
+  from mean to ends add up in squares.
+
+Episodes that a provider error spoilt are left out and counted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from harness.record import Episode, Result, playable
+
+CONFIDENCE = 0.95
+Measure = Callable[[Episode], float | None]
+"""One number per episode; None where the metric says nothing about it."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean and its 95 % interval.
+
+    Attributes:
+        mean: Over instances; nan if there is nothing to average.
+        low: Lower end; nan if one number alone says nothing about its spread.
+        high: Upper end.
+        instances: How many instances it rests on.
+    """
+
+    mean: float
+    low: float
+    high: float
+    instances: int
+
+
+@dataclass(frozen=True)
+class Metric:
+    """How a number is got from an episode.
+
+    Attributes:
+        measure: From an episode to the number.
+        share: Between 0 and 1 by definition, so that environments can be averaged.
+        meaning: One sentence for the table's legend.
+    """
+
+    measure: Measure
+    share: bool
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Results:
+    """The numbers of one environment, or over the suite.
+
+    Attributes:
+        name: The id and the keyword arguments, or "all".
+        episodes: How many are averaged.
+        instances: Of how many instances.
+        provider_errors: How many more were left out because the provider failed.
+        metrics: By the names in `METRICS`; those that say nothing here are absent.
+        pass_at: Unbiased pass@k by k: chance that one of k rollouts of an instance succeeds.
+        results: How many episodes ended in which way.
+    """
+
+    name: str
+    episodes: int
+    instances: int
+    provider_errors: int
+    metrics: Mapping[str, Estimate]
+    pass_at: Mapping[int, Estimate]
+    results: Mapping[Result, int]
+
+
+@dataclass(frozen=True)
+class SuiteResults:
+    """The results of a run.
+
+    Attributes:
+        environments: One each, in the order of the record.
+        overall: Shares averaged over the environments with equal weight; counts summed.
+    """
+
+    environments: tuple[Results, ...]
+    overall: Results
+
+
+def score(episodes: Iterable[Episode]) -> SuiteResults:
+    """All results of a record."""
+    groups: dict[str, list[Episode]] = defaultdict(list)
+    for episode in episodes:
+        groups[name(episode)].append(episode)
+    environments = tuple(results(title, group) for title, group in groups.items())
+    return SuiteResults(environments, _overall(environments))
+
+
+def name(episode: Episode) -> str:
+    """The environment of an episode as the table calls it."""
+    key = episode.key
+    kwargs = "" if key.kwargs == "{}" else f" {key.kwargs}"
+    split = "" if key.split == "test" else f" [{key.split}]"
+    return f"{key.env_id}{kwargs}{split}"
+
+
+def results(title: str, episodes: Sequence[Episode]) -> Results:
+    """The results of the episodes of one environment."""
+    stand = sorted(playable(episodes), key=lambda episode: (episode.key.seed, episode.key.rollout))
+    by_instance: dict[str, list[Episode]] = defaultdict(list)
+    for episode in stand:
+        by_instance[episode.instance].append(episode)
+    groups = list(by_instance.values())
+    metrics = {title: _measured(groups, metric) for title, metric in METRICS.items()}
+    return Results(
+        name=title,
+        episodes=len(stand),
+        instances=len(groups),
+        provider_errors=len(episodes) - len(stand),
+        metrics={title: found for title, found in metrics.items() if found.instances},
+        pass_at=_pass_at(groups),
+        results=Counter(episode.result for episode in episodes),
+    )
+
+
+def _measured(groups: Sequence[Sequence[Episode]], metric: Metric) -> Estimate:
+    measured = ([metric.measure(episode) for episode in group] for group in groups)
+    values = [[value for value in group if value is not None] for group in measured]
+    return estimate([group for group in values if group], share=metric.share)
+
+
+def estimate(groups: Sequence[Sequence[float]], *, share: bool) -> Estimate:
+    """Mean and interval of numbers that come in groups, one group per instance.
+
+    Args:
+        groups: Numbers of each instance's rollouts; no group is empty.
+        share: The numbers lie between 0 and 1 by definition.
+    """
+    n = len(groups)
+    if n == 0:
+        return Estimate(math.nan, math.nan, math.nan, 0)
+    means = np.array([math.fsum(group) / len(group) for group in groups])
+    centre = math.fsum(means) / n
+    spread = float(means.std(ddof=1)) if n > 1 else 0.0
+    yes_or_no = all(len(group) == 1 and group[0] in (0.0, 1.0) for group in groups)
+    if share and (yes_or_no or spread == 0.0):
+        return Estimate(centre, *wilson(centre, n), n)
+    if n == 1:
+        return Estimate(centre, math.nan, math.nan, 1)
+    half = float(stats.t.ppf(0.5 + CONFIDENCE / 2, n - 1)) * spread / math.sqrt(n)
+    low, high = centre - half, centre + half
+    return (
+        Estimate(centre, max(low, 0.0), min(high, 1.0), n)
+        if share
+        else Estimate(centre, low, high, n)
+    )
+
+
+def wilson(rate: float, n: int) -> tuple[float, float]:
+    """Wilson's 95 % interval of a rate seen in n independent trials (JASA 22, 1927)."""
+    z = float(stats.norm.ppf(0.5 + CONFIDENCE / 2))
+    centre = rate + z * z / (2 * n)
+    half = z * math.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
+    scale = 1 + z * z / n
+    # Rounding must not put the rate itself outside when it is 0 or 1.
+    return min((centre - half) / scale, rate), max((centre + half) / scale, rate)
+
+
+def pass_at_k(successes: int, rollouts: int, k: int) -> float:
+    """Unbiased estimate of the chance that one of k rollouts succeeds (Chen et al. 2021).
+
+    1 - C(n - c, k) / C(n, k), with c successes in n rollouts, k <= n.
+    """
+    return 1.0 - math.comb(rollouts - successes, k) / math.comb(rollouts, k)
+
+
+def _pass_at(groups: Sequence[Sequence[Episode]]) -> dict[int, Estimate]:
+    most = max((len(group) for group in groups), default=0)
+    ks = [2**power for power in range(1, most.bit_length()) if 2**power <= most]
+    return {k: _pass_estimate(groups, k) for k in ks}
+
+
+def _pass_estimate(groups: Sequence[Sequence[Episode]], k: int) -> Estimate:
+    counts = [(sum(e.success for e in group), len(group)) for group in groups if len(group) >= k]
+    return estimate([[pass_at_k(won, played, k)] for won, played in counts], share=True)
+
+
+def _overall(environments: Sequence[Results]) -> Results:
+    shares = [title for title, metric in METRICS.items() if metric.share]
+    metrics = {title: _average([r.metrics.get(title) for r in environments]) for title in shares}
+    ks = sorted({k for r in environments for k in r.pass_at})
+    counts: Counter[Result] = Counter()
+    for r in environments:
+        counts.update(r.results)
+    return Results(
+        name="all",
+        episodes=sum(r.episodes for r in environments),
+        instances=sum(r.instances for r in environments),
+        provider_errors=sum(r.provider_errors for r in environments),
+        metrics={title: found for title, found in metrics.items() if found is not None},
+        pass_at={
+            k: found for k in ks if (found := _average([r.pass_at.get(k) for r in environments]))
+        },
+        results=counts,
+    )
+
+
+def _average(estimates: Sequence[Estimate | None]) -> Estimate | None:
+    """Mean of independent estimates with equal weight, MOVER interval; None if one is missing."""
+    found = [each for each in estimates if each is not None]
+    if not found or len(found) < len(estimates):
+        return None
+    mean = math.fsum(each.mean for each in found) / len(found)
+    below = math.sqrt(math.fsum((each.mean - each.low) ** 2 for each in found)) / len(found)
+    above = math.sqrt(math.fsum((each.high - each.mean) ** 2 for each in found)) / len(found)
+    return Estimate(mean, mean - below, mean + above, sum(each.instances for each in found))
+
+
+def _share_of_milestones(episode: Episode) -> float | None:
+    total = episode.milestone_total
+    return episode.milestones / total if total else None
+
+
+def _met_dead_end(episode: Episode) -> float | None:
+    notes = [episode.start.note, *(turn.note for turn in episode.turns)]
+    known = [note for note in notes if note is not None]
+    return float(any(note.dead_end for note in known)) if known else None
+
+
+def _share_invalid(episode: Episode) -> float | None:
+    turns = episode.turns
+    return sum(not turn.valid for turn in turns) / len(turns) if turns else None
+
+
+def _share_strict(episode: Episode) -> float | None:
+    turns = episode.turns
+    return sum(turn.strict for turn in turns) / len(turns) if turns else None
+
+
+def _regret(episode: Episode) -> float | None:
+    note = episode.start.note
+    if not episode.success or note is None or not math.isfinite(note.cost_to_go):
+        return None
+    return len(episode.turns) - note.cost_to_go
+
+
+def _tokens(episode: Episode) -> float | None:
+    counts = [turn.completion_tokens for turn in episode.turns]
+    return math.fsum(count for count in counts if count) if any(counts) else None
+
+
+def _prompt_tokens(episode: Episode) -> float | None:
+    counts = [turn.prompt_tokens for turn in episode.turns]
+    return math.fsum(count for count in counts if count) if any(counts) else None
+
+
+def _seconds(episode: Episode) -> float | None:
+    return math.fsum(
+        turn.seconds_waiting + turn.seconds_generating + turn.seconds_game for turn in episode.turns
+    )
+
+
+METRICS: Mapping[str, Metric] = {
+    "success": Metric(lambda e: float(e.success), True, "share of episodes won (Avg@k)"),
+    "score": Metric(lambda e: e.score, False, "the game's own score at the end"),
+    "best score": Metric(
+        lambda e: max(e.start.score, *(turn.score for turn in e.turns)) if e.turns else e.score,
+        False,
+        "the highest score at any time of the episode",
+    ),
+    "progress": Metric(lambda e: e.progress, True, "0 to 1, 1 only when won"),
+    "milestones": Metric(_share_of_milestones, True, "share of the instance's milestones reached"),
+    "dead ends": Metric(
+        _met_dead_end, True, "share of episodes that met a state without a win, lost ones included"
+    ),
+    "invalid": Metric(_share_invalid, True, "share of an episode's turns without a valid action"),
+    "strict": Metric(_share_strict, True, "share of an episode's replies in the asked format"),
+    "regret": Metric(_regret, False, "turns beyond the fewest possible, won episodes only"),
+    "turns": Metric(lambda e: float(len(e.turns)), False, "turns of an episode"),
+    "tokens": Metric(_tokens, False, "reply tokens of an episode"),
+    "prompt tokens": Metric(_prompt_tokens, False, "prompt tokens of an episode"),
+    "seconds": Metric(_seconds, False, "waiting, generating and playing, of an episode"),
+}
+"""Every metric, in the order of the report."""

@@ -1,0 +1,283 @@
+"""Suites: named lists of (environment, split, how many instances, how many rollouts).
+
+The instances of a row are those of the seeds 0 to n-1 of its split; the environment makes them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import gymnasium as gym
+
+from agentgym.errors import InvalidOption, UnknownName
+from agentgym.splits import check_split
+from harness.episode import Assignment, Settings
+from harness.prompts import History, Style
+from harness.record import Key
+
+_2048_STUCK = 10
+"""ProAct ends a game of 2048 after ten turns in a row that left the board as it was
+(arXiv 2602.05327, `max_stuck_steps`); without it a stubborn model pays for 10,000 turns."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One environment of a suite.
+
+    Attributes:
+        env_id: As registered.
+        kwargs: Keyword arguments to `gym.make` besides the split; plain JSON values.
+        split: "train", "validation" or "test".
+        instances: How many; seeds 0 to n-1.
+        rollouts: How often each is played.
+        settings: How its episodes are played.
+    """
+
+    env_id: str
+    kwargs: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    split: str = "test"
+    instances: int
+    rollouts: int
+    settings: Settings
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be played.
+
+        Raises:
+            UnknownName: The split.
+            InvalidOption: A number below 1.
+        """
+        check_split(self.split)
+        for name in ("instances", "rollouts"):
+            if getattr(self, name) < 1:
+                raise InvalidOption(f"{name} must be at least 1, got {getattr(self, name)}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Suite:
+    """A named list of rows.
+
+    Attributes:
+        name: As given to `--suite`.
+        description: What it measures, whom its numbers compare with, and what it costs.
+        rows: In the order of the table.
+        temperature: That the suite asks of models which sample; None leaves it to the model.
+        top_p: Likewise.
+    """
+
+    name: str
+    description: str
+    rows: tuple[Row, ...]
+    temperature: float | None = None
+    top_p: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Changes:
+    """What the command line changes in a suite; None changes nothing.
+
+    Attributes:
+        instances: Of each row.
+        rollouts: Of each instance.
+        split: Of each row.
+        history: "stateless" or "full".
+        max_tokens: Upper limit of one reply.
+        max_turns: Upper limit of an episode, below the environment's own.
+    """
+
+    instances: int | None = None
+    rollouts: int | None = None
+    split: str | None = None
+    history: History | None = None
+    max_tokens: int | None = None
+    max_turns: int | None = None
+
+
+def find(name: str) -> Suite:
+    """The suite of that name.
+
+    Raises:
+        UnknownName: There is none; the message offers the nearest.
+    """
+    if name not in SUITES:
+        raise UnknownName.of("suite", name, SUITES)
+    return SUITES[name]
+
+
+def only(suite: Suite, env_ids: Iterable[str]) -> Suite:
+    """The suite with the rows of these ids alone.
+
+    Raises:
+        UnknownName: An id that the suite does not have.
+    """
+    wanted = tuple(env_ids)
+    known = {row.env_id for row in suite.rows}
+    for env_id in wanted:
+        if env_id not in known:
+            raise UnknownName.of(f"environment of the suite {suite.name!r}", env_id, known)
+    return replace(suite, rows=tuple(row for row in suite.rows if row.env_id in wanted))
+
+
+def custom(env_ids: Iterable[str]) -> Suite:
+    """A suite of the given ids: 20 test instances each, one rollout, stateless.
+
+    Raises:
+        UnknownName: An id that is not registered; the message offers the nearest.
+    """
+    ids = tuple(dict.fromkeys(env_ids))
+    for env_id in ids:
+        if env_id not in gym.registry:
+            raise UnknownName.of(
+                "environment", env_id, (known for known in gym.registry if "agentgym/" in known)
+            )
+    settings = Settings(max_tokens=1024, max_invalid=_2048_STUCK)
+    rows = tuple(Row(env_id=i, instances=20, rollouts=1, settings=settings) for i in ids)
+    return Suite(name="custom", description="The environments given with --env.", rows=rows)
+
+
+def changed(suite: Suite, changes: Changes) -> Suite:
+    """The suite with every row changed alike.
+
+    Raises:
+        UnknownName: The split or the history.
+        InvalidOption: A number below 1.
+    """
+    return replace(suite, rows=tuple(_changed_row(row, changes) for row in suite.rows))
+
+
+def _changed_row(row: Row, changes: Changes) -> Row:
+    of_row = {"instances": changes.instances, "rollouts": changes.rollouts, "split": changes.split}
+    style = replace(row.settings.style, **_given({"history": changes.history}))
+    of_settings = {"max_tokens": changes.max_tokens, "max_turns": changes.max_turns}
+    settings = replace(row.settings, style=style, **_given(of_settings))
+    return replace(row, settings=settings, **_given(of_row))
+
+
+def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def assignments(suite: Suite) -> tuple[Assignment, ...]:
+    """Every episode of the suite, in the order in which they are begun."""
+    return tuple(
+        Assignment(_key(row, seed, rollout), row.settings)
+        for row in suite.rows
+        for seed in range(row.instances)
+        for rollout in range(row.rollouts)
+    )
+
+
+def plain(suite: Suite) -> dict[str, Any]:
+    """What the suite plays as plain JSON values, for the record; without the description."""
+    return json.loads(json.dumps(asdict(replace(suite, description=""))))
+
+
+def _key(row: Row, seed: int, rollout: int) -> Key:
+    return Key(
+        env_id=row.env_id,
+        kwargs=json.dumps(dict(row.kwargs), sort_keys=True),
+        split=row.split,
+        seed=seed,
+        rollout=rollout,
+    )
+
+
+def _quick() -> Suite:
+    settings = Settings(style=Style(history="stateless"), max_tokens=48, max_turns=8)
+    ids = ("Sokoban-v0", "RushHour-v0", "Minesweeper-v0", "2048-v0")
+    return Suite(
+        name="quick",
+        description=(
+            "A smoke test of a small model on a CPU, not a measurement: three instances of each "
+            "game, one rollout, 8 turns and 48 tokens a reply at most, so at most 96 replies and "
+            "4,608 reply tokens."
+        ),
+        rows=tuple(
+            Row(env_id=f"agentgym/{i}", instances=3, rollouts=1, settings=settings) for i in ids
+        ),
+    )
+
+
+def _core() -> Suite:
+    full = Settings(style=Style(history="full"), max_tokens=2048)
+    alone = Settings(style=Style(history="stateless"), max_tokens=2048, max_invalid=_2048_STUCK)
+    ids = ("Sokoban-v0", "RushHour-v0", "Minesweeper-v0")
+    rows = tuple(Row(env_id=f"agentgym/{i}", instances=200, rollouts=4, settings=full) for i in ids)
+    last = Row(env_id="agentgym/2048-v0", instances=200, rollouts=4, settings=alone)
+    return Suite(
+        name="core",
+        description=(
+            "The default level of each game: 200 test instances, 4 rollouts, 3,200 episodes. "
+            "Sokoban, Rush Hour and Minesweeper with the whole history, at most 24,000, 16,000 "
+            "and 24,000 replies. 2048 without history, and it costs more than the rest together: "
+            "a game of random play takes about 140 turns, so 800 games some 110,000 replies, and "
+            "a model that reaches the 2048 tile takes about 1,000 turns a game, 800,000 replies; "
+            "--env leaves it out, --instances makes it smaller."
+        ),
+        rows=(*rows, last),
+    )
+
+
+def _cast() -> Suite:
+    settings = Settings(style=Style(history="full"), max_tokens=16_384, episode_tokens=16_384)
+    ids = ("Sokoban-v0", "Sokoban-7x7-3box-v0", "Minesweeper-v0", "Minesweeper-7x7-10-v0")
+    ids = (*ids, "RushHour-v0", "RushHour-9car-v0")
+    return Suite(
+        name="cast",
+        description=(
+            "CAST (arXiv 2607.25308): both levels of its three games, 200 test instances, 4 "
+            "rollouts, turn limits 30/40, 30/40, 20/20, the whole history, and 16,384 reply "
+            "tokens an episode (CAST counts the observations in, we do not). Instances are ours: "
+            "CAST's leak between train and test. Temperature 0.6 and top-p 0.95, as for its open "
+            "models."
+        ),
+        rows=tuple(
+            Row(env_id=f"agentgym/{i}", instances=200, rollouts=4, settings=settings) for i in ids
+        ),
+        temperature=0.6,
+        top_p=0.95,
+    )
+
+
+def _proact() -> Suite:
+    games = Settings(style=Style(history="stateless"), max_tokens=4096, max_invalid=_2048_STUCK)
+    boxes = Settings(style=Style(history="stateless"), max_tokens=4096)
+    plain = {"layout": "grid", "moves": "explicit", "symbols": "proact"}
+    variants = (
+        plain,
+        {**plain, "moves": "push"},
+        {**plain, "symbols": "proact-variant"},
+    )
+    ids = ("2048-v0", "2048-3x3-v0", "3072-v0")
+    rows = tuple(Row(env_id=f"agentgym/{i}", instances=40, rollouts=1, settings=games) for i in ids)
+    sokoban = tuple(
+        Row(
+            env_id="agentgym/Sokoban-8x8-3box-v0",
+            kwargs=kwargs,
+            instances=40,
+            rollouts=1,
+            settings=boxes,
+        )
+        for kwargs in variants
+    )
+    return Suite(
+        name="proact",
+        description=(
+            "ProAct's six columns (arXiv 2602.05327): 2048, 2048 3x3 and 3072, 40 episodes each, "
+            "mean score; Sokoban Unseen, Action and Symbol, 40 episodes each, mean of the most "
+            "boxes on targets at any time (the table's `best score`). No history, temperature "
+            "0.6, and for 2048 its rule that ten turns in a row without effect end the game. The "
+            "Sokoban columns are NOT on ProAct's eight hand-written levels, which are not ours to "
+            "ship: they are on generated 8x8 boards with 3 boxes, so the most is 3, not 2.67, and "
+            "only their order compares with the paper. Its limit of 200 turns is 75 here."
+        ),
+        rows=(*rows, *sokoban),
+        temperature=0.6,
+    )
+
+
+SUITES = {suite.name: suite for suite in (_quick(), _core(), _cast(), _proact())}
+"""Every suite by name."""
