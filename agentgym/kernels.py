@@ -8,6 +8,7 @@ cached name: a changed rule never meets stale machine code, an unchanged one nev
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -20,6 +21,7 @@ Kernel = Callable[..., Any]
 
 
 _HERE = Path(__file__).parent
+_COMPILED = re.compile(rb"^@(kernel|inlined)", re.MULTILINE)
 
 
 @cache
@@ -32,7 +34,7 @@ def source_digest(path: str) -> str:
     own = Path(path)
     files = {own, _HERE / "chance.py", _HERE / "kernels.py"}
     if own.parent != _HERE:
-        files.update(f for f in own.parent.glob("*.py") if b"@kernel" in f.read_bytes())
+        files.update(f for f in own.parent.glob("*.py") if _COMPILED.search(f.read_bytes()))
     digest = hashlib.blake2b(numba.__version__.encode(), digest_size=6)
     for file in sorted(files):
         digest.update(file.name.encode())
@@ -43,6 +45,11 @@ def source_digest(path: str) -> str:
 def kernel(function: Kernel) -> Kernel:
     """Compile a rule function: no Python objects, no allocation, cached on disk."""
     return _compile(function, "")
+
+
+def inlined(function: Kernel) -> Kernel:
+    """A kernel that is copied into each that calls it: for pieces that cost less than a call."""
+    return _compile(function, "", forceinline=True)
 
 
 def specialise(template: Kernel, label: str, **rules: Kernel) -> Kernel:
@@ -63,10 +70,10 @@ def specialise(template: Kernel, label: str, **rules: Kernel) -> Kernel:
     return _compile(copy, f"_{label}_{salt}")
 
 
-def _compile(function: Any, suffix: str) -> Kernel:
+def _compile(function: Any, suffix: str, **how: bool) -> Kernel:
     # numba names cache files after __qualname__, which is how the digest gets into the key.
     function.__qualname__ += f"{suffix}_{source_digest(_source(function))}"
-    return numba.njit(cache=True, error_model="numpy")(function)
+    return numba.njit(cache=True, error_model="numpy", **how)(function)
 
 
 def _source(function: Any) -> str:
