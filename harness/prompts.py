@@ -25,13 +25,11 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 from agentgym.errors import UnknownName
 from harness.replies import RULES, Extracted, extract
-
-if TYPE_CHECKING:
-    from harness.episode import Message
+from harness.request import Message
 
 __all__ = ["Exchange", "Extracted", "Shown", "Style", "extract", "first", "later", "messages"]
 

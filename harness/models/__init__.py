@@ -11,12 +11,10 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from agentgym.errors import AgentGymError, InvalidOption, MissingExtra, UnknownName
-
-if TYPE_CHECKING:
-    from harness.episode import Model
+from harness.request import Model
 
 OPENAI = "openai/"
 """What a model name begins with whose replies come from an OpenAI-compatible server."""
@@ -42,7 +40,7 @@ class Sampling:
         temperature: 0 takes the likeliest token each time.
         top_p: Only the likeliest tokens with this much probability together are drawn.
         seed: Of the run. Each request gets its own, made from this one and its key.
-        max_tokens: Upper limit of one reply, in tokens. The harness puts it into each request.
+        max_tokens: Upper limit of one reply, for the record; each request carries its own.
 
     Raises:
         InvalidOption: A value outside its range.
@@ -64,13 +62,13 @@ class Sampling:
         if self.max_tokens is not None and self.max_tokens < 1:
             raise InvalidOption(f"max_tokens is at least 1, got {self.max_tokens!r}.")
 
-    def settings(self, temperature: float, top_p: float, max_tokens: int) -> dict[str, object]:
+    def settings(self, temperature: float | None, top_p: float | None) -> dict[str, object]:
         """The record of this sampling, with a model's own defaults in place of None."""
         return {
             "temperature": temperature if self.temperature is None else self.temperature,
             "top_p": top_p if self.top_p is None else self.top_p,
             "seed": self.seed,
-            "max_tokens": self.max_tokens or max_tokens,
+            "max_tokens": self.max_tokens,
         }
 
 
@@ -168,7 +166,12 @@ def load(
         raise InvalidOption(f"base_url goes with a model named openai/NAME, got {name!r}.")
     if concurrency is not None and concurrency < 1:
         raise InvalidOption(f"concurrency is at least 1, got {concurrency!r}.")
-    return _loader(name, entry)(Order(name, base_url, sampling or Sampling(), concurrency))
+    try:
+        return _loader(entry)(Order(name, base_url, sampling or Sampling(), concurrency))
+    except ModuleNotFoundError as fault:
+        if fault.name != entry.package:
+            raise
+        raise MissingExtra.of(f"The model {name}", entry.package, entry.extra) from fault
 
 
 def _entry(name: str) -> Entry:
@@ -179,14 +182,9 @@ def _entry(name: str) -> Entry:
     return TABLE[name]
 
 
-def _loader(name: str, entry: Entry) -> Callable[[Order], Model]:
+def _loader(entry: Entry) -> Callable[[Order], Model]:
     module, _, function = entry.loader.partition(":")
-    try:
-        return getattr(import_module(module), function)
-    except ModuleNotFoundError as fault:
-        if fault.name != entry.package:
-            raise
-        raise MissingExtra.of(f"The model {name}", entry.package, entry.extra) from fault
+    return getattr(import_module(module), function)
 
 
 def request_digest(seed: int, key: tuple[str, int, int]) -> int:
