@@ -11,10 +11,11 @@ import json
 import time
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.envs.registration import load_env_creator
 
 import agentgym
 from agentgym.env import TextGameEnv
@@ -109,15 +110,30 @@ def make(assignment: Assignment) -> gym.Env[Any, Any]:
         InvalidOption: The environment is none of agentgym's, or an argument cannot be.
     """
     key = assignment.key
-    if key.env_id not in gym.registry:
-        known = (known for known in gym.registry if known.startswith("agentgym/"))
-        raise UnknownName.of("environment", key.env_id, known)
+    check_id(key.env_id)
     kwargs = json.loads(key.kwargs) | {"split": key.split}
     if assignment.settings.max_turns is not None:
         kwargs["max_turns"] = assignment.settings.max_turns
-    env = gym.make(key.env_id, disable_env_checker=True, **kwargs)
-    _game(env)
-    return env
+    return gym.make(key.env_id, disable_env_checker=True, **kwargs)
+
+
+def check_id(env_id: str) -> None:
+    """Refuse an id that the harness cannot play.
+
+    Raises:
+        UnknownName: It is not registered; the message offers the nearest.
+        InvalidOption: The environment is none of agentgym's.
+    """
+    if env_id not in gym.registry:
+        known = (known for known in gym.registry if known.startswith("agentgym/"))
+        raise UnknownName.of("environment", env_id, known)
+    entry = gym.registry[env_id].entry_point
+    made = load_env_creator(entry) if isinstance(entry, str) else entry
+    if not (isinstance(made, type) and issubclass(made, TextGameEnv)):
+        raise InvalidOption(
+            f"{env_id} is none of agentgym's environments, whose ids begin with agentgym/; its "
+            "info holds none of what the record needs."
+        )
 
 
 def play(
@@ -195,9 +211,7 @@ def _feedback(turn: Turn) -> str:
 
 
 def _game(env: gym.Env[Any, Any]) -> TextGameEnv:
-    if not isinstance(env.unwrapped, TextGameEnv):
-        raise InvalidOption(f"{env.spec and env.spec.id} is no environment of agentgym's.")
-    return env.unwrapped
+    return cast(TextGameEnv, env.unwrapped)
 
 
 def _request(

@@ -227,10 +227,14 @@ def read(path: Path) -> list[Episode]:
     """The episodes of a file, the later of two with one key; a torn last line is left out.
 
     Raises:
-        RecordError: A whole line is not JSON, does not fit, or has another schema.
+        RecordError: It cannot be read, or a whole line is not JSON, does not fit, or has another
+            schema.
     """
-    with path.open("rb") as file:
-        return latest(_episode(line, path, n) for n, line in enumerate(file, 1) if _whole(line))
+    try:
+        with path.open("rb") as file:
+            return latest(_episode(line, path, n) for n, line in enumerate(file, 1) if _whole(line))
+    except OSError as fault:
+        raise RecordError(f"Cannot read {path}: {fault.strerror}.") from fault
 
 
 def latest(episodes: Iterable[Episode]) -> list[Episode]:

@@ -200,7 +200,7 @@ def _pass_estimate(groups: Sequence[Sequence[Episode]], k: int) -> Estimate:
 
 def _overall(environments: Sequence[Results]) -> Results:
     shares = [title for title, metric in METRICS.items() if metric.share]
-    metrics = {title: _average([r.metrics.get(title) for r in environments]) for title in shares}
+    metrics = {title: average([r.metrics.get(title) for r in environments]) for title in shares}
     ks = sorted({k for r in environments for k in r.pass_at})
     counts: Counter[Result] = Counter()
     for r in environments:
@@ -212,14 +212,18 @@ def _overall(environments: Sequence[Results]) -> Results:
         provider_errors=sum(r.provider_errors for r in environments),
         metrics={title: found for title, found in metrics.items() if found is not None},
         pass_at={
-            k: found for k in ks if (found := _average([r.pass_at.get(k) for r in environments]))
+            k: found for k in ks if (found := average([r.pass_at.get(k) for r in environments]))
         },
         results=counts,
     )
 
 
-def _average(estimates: Sequence[Estimate | None]) -> Estimate | None:
-    """Mean of independent estimates with equal weight, MOVER interval; None if one is missing."""
+def average(estimates: Sequence[Estimate | None]) -> Estimate | None:
+    """Mean of independent estimates with equal weight, and its MOVER interval.
+
+    Args:
+        estimates: One per environment; None where it has none, which makes the mean None too.
+    """
     found = [each for each in estimates if each is not None]
     if not found or len(found) < len(estimates):
         return None

@@ -10,11 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-import gymnasium as gym
-
 from agentgym.errors import InvalidOption, UnknownName
 from agentgym.splits import check_split
-from harness.episode import Assignment, Settings
+from harness.episode import Assignment, Settings, check_id
 from harness.prompts import History, Style
 from harness.record import Key
 
@@ -126,13 +124,11 @@ def custom(env_ids: Iterable[str]) -> Suite:
 
     Raises:
         UnknownName: An id that is not registered; the message offers the nearest.
+        InvalidOption: The environment is none of agentgym's.
     """
     ids = tuple(dict.fromkeys(env_ids))
     for env_id in ids:
-        if env_id not in gym.registry:
-            raise UnknownName.of(
-                "environment", env_id, (known for known in gym.registry if "agentgym/" in known)
-            )
+        check_id(env_id)
     settings = Settings(max_tokens=1024, max_invalid=_2048_STUCK)
     rows = tuple(Row(env_id=i, instances=20, rollouts=1, settings=settings) for i in ids)
     return Suite(name="custom", description="The environments given with --env.", rows=rows)

@@ -1,0 +1,58 @@
+"""The third party's game under an id that only these tests use, and fake-free drivers."""
+
+import gymnasium as gym
+import pytest
+
+from harness.episode import Assignment, Settings, make, play
+from harness.record import Key
+from harness.request import Reply
+
+WALK = "agentgym/HarnessWalk-v0"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def walk():
+    """The id of the game of `tests/agentgym/walk_game.py`: "Right" four times wins."""
+    gym.register(
+        id=WALK,
+        entry_point="agentgym.env:TextGameEnv",
+        kwargs={"game": "tests.agentgym.walk_game", "level": "short", "max_turns": 12},
+    )
+    yield WALK
+    del gym.registry[WALK]
+
+
+@pytest.fixture
+def assignment():
+    """Builds an assignment."""
+
+    def build(env_id=WALK, seed=0, rollout=0, kwargs="{}", **settings):
+        key = Key(env_id=env_id, kwargs=kwargs, seed=seed, rollout=rollout)
+        return Assignment(key, Settings(**settings))
+
+    return build
+
+
+@pytest.fixture
+def finish():
+    """Plays an assignment to its end with a function from request to reply (or reply text)."""
+
+    def drive(assignment, answer, **identity):
+        requests = []
+        playing = play(make(assignment), assignment, **identity)
+        try:
+            request = next(playing)
+            while True:
+                requests.append(request)
+                reply = answer(request)
+                request = playing.send(Reply(reply) if isinstance(reply, str) else reply)
+        except StopIteration as end:
+            return end.value, requests
+
+    return drive
+
+
+@pytest.fixture
+def fenced():
+    """A reply in the asked format."""
+    return "I go on.\n```\n{}\n```".format
