@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -85,13 +86,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     console, faults = Console(), Console(stderr=True)
     arguments = _read(given, console)
     try:
-        return _evaluate(arguments, given, console)
+        spoilt = _evaluate(arguments, given, console)
     except AgentGymError as fault:
         faults.print(f"Error: {fault}", style="red", markup=False, highlight=False, soft_wrap=True)
         return 1
     except (KeyboardInterrupt, PlayerQuit):
         faults.print("Stopped; the same command goes on from here.")
         return 130
+    if spoilt:
+        faults.print(
+            f"{spoilt} episodes ended by a provider error and are left out; the same command plays "
+            "them again. What the provider said stands in the record, under error."
+        )
+    return 3 if spoilt else 0
 
 
 def _read(given: Sequence[str], console: Console) -> Arguments:
@@ -129,9 +136,9 @@ def _evaluate(arguments: Arguments, given: Sequence[str], console: Console) -> i
         concurrency=arguments.concurrency,
     )
     folder = arguments.out or Path("runs") / _folder_name(arguments)
-    episodes = run_folder.enter(folder, _configuration(suite, model), given)
+    enter = partial(run_folder.enter, folder, _configuration(suite, model), given)
     console.print(f"{model.name} plays {suite.name}; the record is in {folder}", highlight=False)
-    asyncio.run(_play(suite, model, episodes, console))
+    episodes = asyncio.run(_play(suite, model, enter, console))
     return _report(suite, episodes, console)
 
 
@@ -179,9 +186,10 @@ def _configuration(suite: Suite, model: Model) -> run_folder.Configuration:
     )
 
 
-async def _play(suite: Suite, model: Model, path: Path, console: Console) -> None:
-    """Play what the record lacks."""
+async def _play(suite: Suite, model: Model, enter: Callable[[], Path], console: Console) -> Path:
+    """Play what the record lacks; the path of the record."""
     try:
+        path = enter()
         with record.Writer(path) as writer:
             done = list(record.playable(record.read(path)))
             kept = {episode.key for episode in done}
@@ -189,18 +197,19 @@ async def _play(suite: Suite, model: Model, path: Path, console: Console) -> Non
             missing = [each for each in all_of_them if each.key not in kept]
             with Display(console, total=len(all_of_them), done=done) as display:
                 await scheduler.play_all(missing, model, keep=writer.append, watch=display.watch())
+        return path
     finally:
         await model.close()
 
 
 def _report(suite: Suite, path: Path, console: Console) -> int:
-    """Print the scores; the exit status."""
+    """Print the scores; how many episodes a provider error spoilt."""
     order = {each.key: place for place, each in enumerate(suites.assignments(suite))}
     episodes = sorted(record.read(path), key=lambda episode: order[episode.key])
     found = score.score(episodes)
     report.show(found, console)
     console.print(f"Record: {path}", markup=False, highlight=False, soft_wrap=True)
-    return 3 if found.overall.provider_errors else 0
+    return found.overall.provider_errors
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ def render(found: SuiteResults) -> RenderableType:
     """
     columns = (*found.environments, *((found.overall,) if len(found.environments) > 1 else ()))
     tables = [_table(columns[i : i + 4]) for i in range(0, len(columns), 4)]
-    return Group(*tables, *_notes(found))
+    return Group(*tables, *_notes())
 
 
 def _table(columns: Sequence[Results]) -> Table:
@@ -75,12 +75,9 @@ def _cell(estimate: Estimate | None) -> str:
     return f"{mean}\n[{estimate.low:.{digits}f}, {estimate.high:.{digits}f}]"
 
 
-def _notes(found: SuiteResults) -> list[Text]:
+def _notes() -> list[Text]:
     lines = [
         "In brackets: 95 % intervals, clustered by instance (Wilson's for one rollout each).",
         *(f"{metric}: {METRICS[metric].meaning}." for metric in _COLUMNS),
     ]
-    lost = found.overall.provider_errors
-    if lost:
-        lines.append(f"{lost} episodes ended by a provider error are left out; see below.")
     return [Text(line, style="dim") for line in lines]

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy.special import ndtri, stdtrit
 
 from harness.record import Episode, Result, playable
 
@@ -160,7 +160,7 @@ def estimate(groups: Sequence[Sequence[float]], *, share: bool) -> Estimate:
         return Estimate(centre, *wilson(centre, n), n)
     if n == 1:
         return Estimate(centre, math.nan, math.nan, 1)
-    half = float(stats.t.ppf(0.5 + CONFIDENCE / 2, n - 1)) * spread / math.sqrt(n)
+    half = float(stdtrit(n - 1, 0.5 + CONFIDENCE / 2)) * spread / math.sqrt(n)
     low, high = centre - half, centre + half
     return (
         Estimate(centre, max(low, 0.0), min(high, 1.0), n)
@@ -171,7 +171,7 @@ def estimate(groups: Sequence[Sequence[float]], *, share: bool) -> Estimate:
 
 def wilson(rate: float, n: int) -> tuple[float, float]:
     """Wilson's 95 % interval of a rate seen in n independent trials (JASA 22, 1927)."""
-    z = float(stats.norm.ppf(0.5 + CONFIDENCE / 2))
+    z = float(ndtri(0.5 + CONFIDENCE / 2))
     centre = rate + z * z / (2 * n)
     half = z * math.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
     scale = 1 + z * z / n

@@ -1,0 +1,246 @@
+"""Many episodes at once: the same as one by one, refilled, and stopped without loss."""
+
+import asyncio
+import hashlib
+import threading
+import time
+from typing import ClassVar
+
+import gymnasium as gym
+import pytest
+
+from agentgym.env import TextGameEnv
+from agentgym.errors import UnknownName
+from harness.models import FatalProviderError
+from harness.record import RecordError, Result, Writer, read
+from harness.request import Reply
+from harness.scheduler import Watch, play_all
+
+
+class Listener:
+    """Answers from the prompt and the key alone, after a pause that has nothing to do with them."""
+
+    name = "listener"
+
+    def __init__(self, concurrency=1, pauses=(0.0,)):
+        self.concurrency = concurrency
+        self.settings = {"sampling": {"seed": 5}}
+        self._pauses = pauses
+        self._asked = self.at_once = self.most_at_once = 0
+
+    async def reply(self, request):
+        self._asked += 1
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        await asyncio.sleep(self._pauses[self._asked % len(self._pauses)])
+        self.at_once -= 1
+        digest = hashlib.sha256(repr((request.key, request.messages)).encode()).digest()
+        return Reply("```\n{}\n```".format(("Left", "Right", "Right", "Up")[digest[0] % 4]))
+
+    async def close(self):
+        pass
+
+
+class Answer(Listener):
+    """Answers what a function says."""
+
+    def __init__(self, answer, concurrency=2):
+        super().__init__(concurrency)
+        self._answer = answer
+
+    async def reply(self, request):
+        return self._answer(request)
+
+
+@pytest.fixture
+def many(assignment):
+    """Assignments of 6 instances, 2 rollouts each, where chance matters."""
+    return [
+        assignment(seed=seed, rollout=rollout, kwargs='{"slippery": true}')
+        for seed in range(6)
+        for rollout in range(2)
+    ]
+
+
+def timeless(episode):
+    turns = [turn.model_copy(update={"seconds_game": 0.0}) for turn in episode.turns]
+    return episode.model_copy(update={"turns": tuple(turns)}).model_dump_json()
+
+
+def run(assignments, model, **arguments):
+    kept = []
+    asyncio.run(play_all(assignments, model, keep=kept.append, **arguments))
+    return kept
+
+
+def test_playing_together_equals_playing_alone(many):
+    alone = run(many, Listener())
+    together = run(many, Listener(concurrency=7, pauses=(0.0, 0.004, 0.001, 0.009)))
+
+    assert len(alone) == len(many)
+    assert sorted(map(timeless, together)) == sorted(map(timeless, alone))
+    # The pauses do mix the order, else nothing is shown.
+    assert [each.key for each in together] != [each.key for each in alone]
+
+
+def test_the_record_says_who_played(many):
+    [played] = run(many[:1], Listener())
+
+    assert (played.model, played.sampling) == ("listener", {"seed": 5})
+
+
+def test_a_finished_episode_is_refilled_without_waiting_for_the_slowest(many):
+    ended = []
+
+    class OneIsSlow(Listener):
+        async def reply(self, request):
+            if request.key[:2] == slow:
+                await asyncio.sleep(0.05)
+            return await super().reply(request)
+
+    slow = (run(many[:1], Listener())[0].instance, 0)
+    asyncio.run(play_all(many, OneIsSlow(concurrency=2), keep=ended.append))
+
+    # The other player got through all eleven meanwhile.
+    assert [(each.instance, each.key.rollout) for each in ended].index(slow) == len(many) - 1
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_no_more_requests_are_in_flight_than_asked_for(many, concurrency):
+    model = Listener(concurrency=9, pauses=(0.002,))
+
+    run(many, model, concurrency=concurrency)
+
+    assert model.most_at_once == concurrency
+
+
+class Watched(TextGameEnv):
+    """Notes the threads in which it works."""
+
+    threads: ClassVar = set()
+
+    def step(self, action):
+        self.threads.add(threading.current_thread())
+        return super().step(action)
+
+    def reset(self, **arguments):
+        self.threads.add(threading.current_thread())
+        return super().reset(**arguments)
+
+
+@pytest.fixture
+def watched():
+    gym.register(
+        "agentgym/HarnessWatched-v0",
+        entry_point=Watched,
+        kwargs={"game": "tests.agentgym.walk_game", "max_turns": 5},
+    )
+    yield "agentgym/HarnessWatched-v0"
+    del gym.registry["agentgym/HarnessWatched-v0"]
+
+
+def test_games_and_disk_run_off_the_event_loop(assignment, watched):
+    threads = set()
+
+    def keep(episode):
+        threads.add(threading.current_thread())
+
+    asyncio.run(play_all([assignment(watched)], Listener(), keep=keep))
+
+    assert threads
+    assert Watched.threads
+    assert threading.main_thread() not in threads | Watched.threads
+
+
+def test_a_slow_disk_does_not_hold_up_the_other_players(many):
+    def keep_slowly(episode):
+        time.sleep(0.02)
+
+    model = Listener(concurrency=4, pauses=(0.001,))
+    asyncio.run(play_all(many, model, keep=keep_slowly))
+
+    assert model.most_at_once > 1
+
+
+def test_the_watch_hears_of_every_reply_and_episode(many):
+    replies, episodes = [], []
+    watch = Watch(lambda key, reply: replies.append(key), episodes.append)
+
+    kept = run(many, Listener(concurrency=3), watch=watch)
+
+    assert len(replies) == sum(len(each.turns) for each in kept)
+    assert episodes == kept
+
+
+def test_a_fatal_fault_of_the_provider_ends_the_run_and_keeps_what_was_played(many, tmp_path):
+    last = many[-1].key.seed
+    model = Answer(lambda request: refuse() if f"/{last}/" in request.key[0] else right)
+    right = Reply("```\nRight\n```")
+
+    def refuse():
+        raise FatalProviderError("The server says 401: wrong key; set OPENAI_API_KEY.")
+
+    with (
+        Writer(tmp_path / "e.jsonl") as writer,
+        pytest.raises(FatalProviderError, match="401"),
+    ):
+        asyncio.run(play_all(many, model, keep=writer.append))
+
+    kept = read(tmp_path / "e.jsonl")
+    assert {each.key for each in kept} < {each.key for each in many}
+    assert len(kept) >= len(many) - 4
+
+
+def test_a_provider_error_costs_one_episode_only(many):
+    def answer(request):
+        if request.key[1] == 1:
+            return Reply("", stop_reason="provider_error", error="500 five times.")
+        return Reply("```\nRight\n```")
+
+    kept = run(many, Answer(answer))
+
+    spoilt = [each for each in kept if each.result is Result.PROVIDER_ERROR]
+    assert len(kept) == len(many)
+    assert {each.key.rollout for each in spoilt} == {1}
+
+
+def test_a_full_disk_ends_the_run(many):
+    def full(episode):
+        raise RecordError("Cannot write e.jsonl: No space left on device.")
+
+    with pytest.raises(RecordError, match="No space left"):
+        asyncio.run(play_all(many, Listener(concurrency=3), keep=full))
+
+
+def test_an_environment_that_cannot_be_made_ends_the_run(assignment):
+    with pytest.raises(UnknownName, match="Unknown keyword argument of Walk"):
+        run([assignment(kwargs='{"wings": 2}')], Listener())
+
+
+def test_an_interrupted_run_ends_at_once_and_keeps_whole_lines(many, tmp_path):
+    async def interrupt():
+        with Writer(tmp_path / "e.jsonl") as writer:
+            heard = asyncio.Event()
+            playing = asyncio.create_task(
+                play_all(
+                    many,
+                    Listener(concurrency=3, pauses=(0.001, 0.003)),
+                    keep=writer.append,
+                    watch=Watch(on_episode=lambda episode: heard.set()),
+                )
+            )
+            await heard.wait()
+            playing.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await playing
+
+    asyncio.run(interrupt())
+
+    kept = read(tmp_path / "e.jsonl")
+    assert 1 <= len(kept) < len(many)
+    assert (tmp_path / "e.jsonl").read_bytes().endswith(b"\n")
+    assert [thread.name for thread in threading.enumerate() if "game" in thread.name] == []
+
+
+def test_nothing_to_play_is_no_fault():
+    assert run([], Listener()) == []
