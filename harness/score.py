@@ -21,6 +21,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtri, stdtrit
@@ -49,18 +50,31 @@ class Estimate:
     instances: int
 
 
+class Bounds(NamedTuple):
+    """Between which numbers a metric lies by definition; intervals are cut there."""
+
+    low: float
+    high: float
+
+
+SHARE = Bounds(0.0, 1.0)
+"""Comparable between environments, so these are averaged over the suite."""
+COUNT = Bounds(0.0, math.inf)
+ANY = Bounds(-math.inf, math.inf)
+
+
 @dataclass(frozen=True)
 class Metric:
     """How a number is got from an episode.
 
     Attributes:
         measure: From an episode to the number.
-        share: Between 0 and 1 by definition, so that environments can be averaged.
-        meaning: One sentence for the table's legend.
+        bounds: Of the number.
+        meaning: One phrase for the table's legend.
     """
 
     measure: Measure
-    share: bool
+    bounds: Bounds
     meaning: str
 
 
@@ -139,15 +153,15 @@ def results(title: str, episodes: Sequence[Episode]) -> Results:
 def _measured(groups: Sequence[Sequence[Episode]], metric: Metric) -> Estimate:
     measured = ([metric.measure(episode) for episode in group] for group in groups)
     values = [[value for value in group if value is not None] for group in measured]
-    return estimate([group for group in values if group], share=metric.share)
+    return estimate([group for group in values if group], metric.bounds)
 
 
-def estimate(groups: Sequence[Sequence[float]], *, share: bool) -> Estimate:
+def estimate(groups: Sequence[Sequence[float]], bounds: Bounds = ANY) -> Estimate:
     """Mean and interval of numbers that come in groups, one group per instance.
 
     Args:
         groups: Numbers of each instance's rollouts; no group is empty.
-        share: The numbers lie between 0 and 1 by definition.
+        bounds: Between which the numbers lie by definition.
     """
     n = len(groups)
     if n == 0:
@@ -156,17 +170,12 @@ def estimate(groups: Sequence[Sequence[float]], *, share: bool) -> Estimate:
     centre = math.fsum(means) / n
     spread = float(means.std(ddof=1)) if n > 1 else 0.0
     yes_or_no = all(len(group) == 1 and group[0] in (0.0, 1.0) for group in groups)
-    if share and (yes_or_no or spread == 0.0):
+    if bounds is SHARE and (yes_or_no or spread == 0.0):
         return Estimate(centre, *wilson(centre, n), n)
     if n == 1:
         return Estimate(centre, math.nan, math.nan, 1)
     half = float(stdtrit(n - 1, 0.5 + CONFIDENCE / 2)) * spread / math.sqrt(n)
-    low, high = centre - half, centre + half
-    return (
-        Estimate(centre, max(low, 0.0), min(high, 1.0), n)
-        if share
-        else Estimate(centre, low, high, n)
-    )
+    return Estimate(centre, max(centre - half, bounds.low), min(centre + half, bounds.high), n)
 
 
 def wilson(rate: float, n: int) -> tuple[float, float]:
@@ -195,11 +204,11 @@ def _pass_at(groups: Sequence[Sequence[Episode]]) -> dict[int, Estimate]:
 
 def _pass_estimate(groups: Sequence[Sequence[Episode]], k: int) -> Estimate:
     counts = [(sum(e.success for e in group), len(group)) for group in groups if len(group) >= k]
-    return estimate([[pass_at_k(won, played, k)] for won, played in counts], share=True)
+    return estimate([[pass_at_k(won, played, k)] for won, played in counts], SHARE)
 
 
 def _overall(environments: Sequence[Results]) -> Results:
-    shares = [title for title, metric in METRICS.items() if metric.share]
+    shares = [title for title, metric in METRICS.items() if metric.bounds is SHARE]
     metrics = {title: average([r.metrics.get(title) for r in environments]) for title in shares}
     ks = sorted({k for r in environments for k in r.pass_at})
     counts: Counter[Result] = Counter()
@@ -278,24 +287,24 @@ def _seconds(episode: Episode) -> float | None:
 
 
 METRICS: Mapping[str, Metric] = {
-    "success": Metric(lambda e: float(e.success), True, "share of episodes won (Avg@k)"),
-    "score": Metric(lambda e: e.score, False, "the game's own score at the end"),
+    "success": Metric(lambda e: float(e.success), SHARE, "share of episodes won (Avg@k)"),
+    "score": Metric(lambda e: e.score, ANY, "the game's own score at the end"),
     "best score": Metric(
         lambda e: max(e.start.score, *(turn.score for turn in e.turns)) if e.turns else e.score,
-        False,
+        ANY,
         "the highest score at any time of the episode",
     ),
-    "progress": Metric(lambda e: e.progress, True, "0 to 1, 1 only when won"),
-    "milestones": Metric(_share_of_milestones, True, "share of the instance's milestones reached"),
+    "progress": Metric(lambda e: e.progress, SHARE, "0 to 1, 1 only when won"),
+    "milestones": Metric(_share_of_milestones, SHARE, "share of the instance's milestones reached"),
     "dead ends": Metric(
-        _met_dead_end, True, "share of episodes that met a state without a win, lost ones included"
+        _met_dead_end, SHARE, "share of episodes that met a state without a win, lost ones included"
     ),
-    "invalid": Metric(_share_invalid, True, "share of an episode's turns without a valid action"),
-    "strict": Metric(_share_strict, True, "share of an episode's replies in the asked format"),
-    "regret": Metric(_regret, False, "turns beyond the fewest possible, won episodes only"),
-    "turns": Metric(lambda e: float(len(e.turns)), False, "turns of an episode"),
-    "tokens": Metric(_tokens, False, "reply tokens of an episode"),
-    "prompt tokens": Metric(_prompt_tokens, False, "prompt tokens of an episode"),
-    "seconds": Metric(_seconds, False, "waiting, generating and playing, of an episode"),
+    "invalid": Metric(_share_invalid, SHARE, "share of an episode's turns without a valid action"),
+    "strict": Metric(_share_strict, SHARE, "share of an episode's replies in the asked format"),
+    "regret": Metric(_regret, COUNT, "turns beyond the fewest possible, won episodes only"),
+    "turns": Metric(lambda e: float(len(e.turns)), COUNT, "turns of an episode"),
+    "tokens": Metric(_tokens, COUNT, "reply tokens of an episode"),
+    "prompt tokens": Metric(_prompt_tokens, COUNT, "prompt tokens of an episode"),
+    "seconds": Metric(_seconds, COUNT, "waiting, generating and playing, of an episode"),
 }
 """Every metric, in the order of the report."""

@@ -6,7 +6,17 @@ import numpy as np
 import pytest
 
 from harness.record import Episode, Key, Note, Result, Start, Turn
-from harness.score import METRICS, Estimate, average, estimate, pass_at_k, score, wilson
+from harness.score import (
+    COUNT,
+    METRICS,
+    SHARE,
+    Estimate,
+    average,
+    estimate,
+    pass_at_k,
+    score,
+    wilson,
+)
 
 
 def note(cost_to_go=4.0, dead_end=False):
@@ -78,15 +88,23 @@ def test_success_of_three_instances_with_two_rollouts_by_hand():
 
 
 def test_a_clustered_mean_by_hand():
-    found = estimate([[1.0, 3.0], [4.0, 4.0], [6.0, 6.0]], share=False)
+    found = estimate([[1.0, 3.0], [4.0, 4.0], [6.0, 6.0]])
 
     # Means 2, 4, 6: mean 4, sd 2, se 2/sqrt 3 = 1.1547, times 4.3027 is 4.9683.
     close(found, 4.0, 4 - 4.9683, 4 + 4.9683, 3)
 
 
+def test_an_interval_is_cut_where_the_metric_ends():
+    groups = [[0.0], [0.0], [9.0]]
+
+    # Mean 3, sd 5.196, se 3, times 4.3027 is 12.908.
+    close(estimate(groups), 3.0, -9.908, 15.908, 3)
+    close(estimate(groups, COUNT), 3.0, 0.0, 15.908, 3)
+
+
 def test_rollouts_of_one_instance_do_not_narrow_the_interval():
-    few = estimate([[0.0], [1.0], [1.0], [0.5]], share=False)
-    many = estimate([[0.0] * 9, [1.0] * 9, [1.0] * 9, [0.5] * 9], share=False)
+    few = estimate([[0.0], [1.0], [1.0], [0.5]])
+    many = estimate([[0.0] * 9, [1.0] * 9, [1.0] * 9, [0.5] * 9])
 
     assert (few.low, few.high) == (many.low, many.high)
 
@@ -120,7 +138,7 @@ def test_a_share_without_spread_is_not_called_certain():
 
 
 def test_one_instance_says_nothing_about_spread():
-    found = estimate([[3.0, 5.0]], share=False)
+    found = estimate([[3.0, 5.0]])
 
     assert found.mean == 4.0
     assert math.isnan(found.low)
@@ -250,7 +268,7 @@ def test_clustered_intervals_cover_the_truth_as_often_as_they_say(instances, rol
     rates = rng.beta(a, b, (RUNS, instances))
     won = rng.random((RUNS, instances, rollouts)) < rates[:, :, None]
 
-    found = [estimate(run, share=True) for run in won.astype(float).tolist()]
+    found = [estimate(run, SHARE) for run in won.astype(float).tolist()]
     naive = [Estimate(p, *wilson(p, won[0].size), 0) for p in won.mean((1, 2)).tolist()]
 
     assert 0.93 <= covered(found, a / (a + b)) <= 0.97
@@ -263,7 +281,7 @@ def test_wilsons_interval_covers_the_truth_as_often_as_it_says(n, rate):
     rng = np.random.default_rng(21)
     won = (rng.random((RUNS, n, 1)) < rate).astype(float)
 
-    found = [estimate(run, share=True) for run in won.tolist()]
+    found = [estimate(run, SHARE) for run in won.tolist()]
 
     assert 0.93 <= covered(found, rate) <= 0.97
 
@@ -274,10 +292,9 @@ def test_the_interval_over_environments_covers_the_truth_as_often_as_it_says():
     found = []
     for _ in range(RUNS):
         parts = [
-            estimate((rng.random((60, 1)) < rate).astype(float).tolist(), share=True)
+            estimate((rng.random((60, 1)) < rate).astype(float).tolist(), SHARE)
             for rate in truth.values()
         ]
         found.append(average(parts))
 
     assert 0.93 <= covered(found, np.mean(list(truth.values()))) <= 0.97
-
