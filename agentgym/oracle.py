@@ -119,7 +119,7 @@ class PoolOracle:
     """An oracle for the states of many games whose instances are known beforehand.
 
     With a `TableOracle` all tables lie one after the other in memory and one compiled loop reads
-    them; any other oracle is asked state by state.
+    them; it is asked state by state only where its table gives no cost (nan), as any other is.
     """
 
     def __init__(self, oracle: Oracle, pool: npt.NDArray[np.int64], actions: int) -> None:
@@ -139,12 +139,15 @@ class PoolOracle:
         out = np.empty((n, 4))
         if isinstance(self._oracle, TableOracle):
             self._read_all(states, self._tables, self._bounds, which, (values, best, out))
+            # What a table leaves open, its oracle may find out in another way.
+            unknown = np.flatnonzero(np.isnan(out[:, 0]))
         else:
-            for i, state in enumerate(states):
-                note = self._oracle.note(state)
-                values[i] = np.nan if note.action_values is None else note.action_values
-                best[i] = note.best
-                out[i] = note.cost_to_go, note.value, note.dead_end, note.exact
+            unknown = np.arange(n)
+        for i in unknown:
+            note = self._oracle.note(states[i])
+            values[i] = np.nan if note.action_values is None else note.action_values
+            best[i] = note.best
+            out[i] = note.cost_to_go, note.value, note.dead_end, note.exact
         return Notes(out[:, 0], out[:, 1], values, best, out[:, 2] != 0.0, out[:, 3] != 0.0)
 
 
