@@ -169,17 +169,17 @@ def load(
     try:
         return _loader(entry)(Order(name, base_url, sampling or Sampling(), concurrency))
     except ModuleNotFoundError as fault:
-        if fault.name != entry.package:
+        if (fault.name or "").partition(".")[0] != entry.package:
             raise
         raise MissingExtra.of(f"The model {name}", entry.package, entry.extra) from fault
 
 
 def _entry(name: str) -> Entry:
-    if name.startswith(OPENAI) and name != OPENAI:
-        return TABLE[OPENAI]
-    if name == OPENAI or name not in TABLE:
-        raise UnknownName.of("model", name, [*TABLE, "openai/NAME"])
-    return TABLE[name]
+    row = OPENAI if name.startswith(OPENAI) else name
+    if name == OPENAI or row not in TABLE:
+        known = [f"{OPENAI}NAME" if row == OPENAI else row for row in TABLE]
+        raise UnknownName.of("model", name, known)
+    return TABLE[row]
 
 
 def _loader(entry: Entry) -> Callable[[Order], Model]:

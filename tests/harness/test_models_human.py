@@ -1,0 +1,170 @@
+"""The human player, with a stream in place of the keyboard and in a real pseudo-terminal."""
+
+import asyncio
+import io
+import os
+import select
+import subprocess
+import sys
+
+import pytest
+from rich.console import Console
+
+from harness import models
+from harness.models import PlayerQuit
+from harness.models.human import Human
+from harness.record import Result
+from harness.request import Peek, Request
+
+
+def _human(typed: str) -> tuple[Human, io.StringIO]:
+    screen = io.StringIO()
+    return Human(console=Console(file=screen, width=100), lines=io.StringIO(typed)), screen
+
+
+def _request(
+    turn: int = 0, instance: str = "i", legal: tuple[str, ...] = ("Left", "Right")
+) -> Request:
+    messages = (
+        {"role": "system", "content": "The rules [bold]."},
+        {"role": "user", "content": f"Turn {turn}\nP___\n[   2 .]"},
+    )
+    info = {"legal_actions": legal, "oracle": {"best_actions": ("SECRET",)}, "milestones": "SECRET"}
+    return Request(messages, 8, (instance, 0, turn), Peek(None, info))
+
+
+def test_what_is_typed_becomes_a_reply_in_the_final_format() -> None:
+    human, _ = _human("  Right \n")
+    assert asyncio.run(human.reply(_request())).text == "```\nRight\n```"
+
+
+def test_the_screen_shows_rules_observation_and_actions_and_no_secret() -> None:
+    human, screen = _human("Right\n")
+    asyncio.run(human.reply(_request()))
+    shown = screen.getvalue()
+    for part in ("The rules [bold].", "Turn 0", "P___", "[   2 .]", "Legal actions: Left, Right"):
+        assert part in shown
+    assert "SECRET" not in shown
+
+
+def test_the_rules_are_shown_once_per_episode() -> None:
+    human, screen = _human("a\nb\nc\n")
+    for request in (_request(0), _request(1), _request(0, instance="another")):
+        asyncio.run(human.reply(request))
+    assert screen.getvalue().count("The rules [bold].") == 2
+
+
+def test_long_lists_of_actions_are_cut_and_unknown_ones_said() -> None:
+    human, screen = _human("a\nb\n")
+    asyncio.run(human.reply(_request(legal=tuple(f"<{n}>" for n in range(50)))))
+    assert "<39>, ..." in screen.getvalue()
+    assert "<40>" not in screen.getvalue()
+    asyncio.run(human.reply(_request(legal=())))
+    assert "Any action." in screen.getvalue()
+
+
+def test_blank_lines_cost_nothing() -> None:
+    human, _ = _human("\n   \nRight\n")
+    assert asyncio.run(human.reply(_request())).text == "```\nRight\n```"
+
+
+@pytest.mark.parametrize("typed", ["quit\n", " QUIT \n", "exit\n", "", "\n"])
+def test_quit_and_the_end_of_input_stop(typed: str) -> None:
+    human, _ = _human(typed)
+    with pytest.raises(PlayerQuit):
+        asyncio.run(human.reply(_request()))
+
+
+def test_a_whole_episode(assignment, finish) -> None:
+    human, _ = _human("Right\nsideways\nRight\nRight\nRight\n")
+    episode, _ = finish(assignment(), lambda request: asyncio.run(human.reply(request)))
+    assert episode.result is Result.WON
+    assert [turn.valid for turn in episode.turns] == [True, False, True, True, True]
+
+
+def test_the_table_gives_a_human_at_standard_input() -> None:
+    human = models.load("human")
+    assert (human.name, human.concurrency) == ("human", 1)
+    asyncio.run(human.close())
+
+
+_PLAY = """
+import asyncio
+from harness import models
+from harness.request import Peek, Request
+
+async def main():
+    human = models.load("human")
+    messages = ({"role": "system", "content": "Rules"}, {"role": "user", "content": "P__"})
+    for turn in range(9):
+        request = Request(messages, 8, ("i", 0, turn), Peek(None, {"legal_actions": ("Right",)}))
+        print("GOT", repr((await human.reply(request)).text))
+
+try:
+    asyncio.run(main())
+except models.PlayerQuit:
+    print("STOPPED")
+"""
+
+
+def _in_terminal(keys: list[bytes]) -> str:
+    """Run the player in a pseudo-terminal; press each key sequence at a prompt."""
+    pty = pytest.importorskip("pty", reason="Pseudo-terminals exist on POSIX systems only.")
+    outer, inner = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", _PLAY],
+        stdin=inner,
+        stdout=inner,
+        stderr=inner,
+        env={**os.environ, "TERM": "dumb"},
+        start_new_session=True,
+        preexec_fn=_take_terminal,
+    )
+    os.close(inner)
+    try:
+        shown = _press(outer, keys)
+        assert process.wait(timeout=60) == 0, shown
+    finally:
+        process.kill()
+        process.wait()
+        os.close(outer)
+    return shown
+
+
+def _press(terminal: int, keys: list[bytes]) -> str:
+    shown = b""
+    for prompts, key in enumerate(keys, 1):
+        while shown.count(b"(quit to stop): ") < prompts:
+            shown += _more(terminal)
+        os.write(terminal, key)
+    while chunk := _more(terminal):
+        shown += chunk
+    return shown.decode()
+
+
+def _take_terminal() -> None:
+    import fcntl
+    import termios
+
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+def _more(terminal: int) -> bytes:
+    assert select.select([terminal], [], [], 30)[0], "the player neither asked nor ended"
+    try:
+        return os.read(terminal, 4096)
+    except OSError:  # Linux says so when the other end has closed.
+        return b""
+
+
+def test_in_a_terminal_quit_stops() -> None:
+    shown = _in_terminal([b"Right\n", b"quit\n"])
+    assert "GOT '```\\nRight\\n```'" in shown
+    assert "STOPPED" in shown
+
+
+@pytest.mark.parametrize("key", [b"\x03", b"\x04"], ids=["ctrl-c", "ctrl-d"])
+def test_in_a_terminal_keys_stop(key: bytes) -> None:
+    shown = _in_terminal([b"Right\n", key])
+    assert "STOPPED" in shown
+    assert "Traceback" not in shown
