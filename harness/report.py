@@ -1,4 +1,4 @@
-"""Results as a table for the terminal."""
+"""Results as tables for the terminal."""
 
 from __future__ import annotations
 
@@ -6,59 +6,50 @@ import math
 from collections.abc import Sequence
 
 from rich import box
-from rich.console import Console, Group, RenderableType
+from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from harness.score import METRICS, Estimate, Results, SuiteResults
 
-_COLUMNS = (
-    "success",
-    "score",
-    "best score",
-    "progress",
-    "milestones",
-    "dead ends",
-    "invalid",
-    "regret",
-    "turns",
-    "tokens",
-    "seconds",
-)
+_SHOWN = tuple(metric for metric in METRICS if metric not in ("strict", "prompt tokens"))
+_MOST_COLUMNS = 3
+"""Environments side by side that 80 characters hold."""
 
 
 def show(found: SuiteResults, console: Console) -> None:
-    """Print the results, with intervals, how the episodes ended, and what was left out."""
-    console.print(render(found))
-
-
-def render(found: SuiteResults) -> RenderableType:
-    """One block per metric would be unreadable, one row per environment too wide: metrics are rows.
-
-    Environments are columns of at most four to a table, so that 80 characters hold them.
-    """
+    """Print the results: a row per metric, a column per environment, and a legend."""
+    if not found.environments:
+        console.print("No episode was played.")
+        return
     columns = (*found.environments, *((found.overall,) if len(found.environments) > 1 else ()))
-    tables = [_table(columns[i : i + 4]) for i in range(0, len(columns), 4)]
-    return Group(*tables, *_notes())
+    for begin in range(0, len(columns), _MOST_COLUMNS):
+        console.print(_table(columns[begin : begin + _MOST_COLUMNS]))
+    console.print(_legend(columns), style="dim", markup=False, highlight=False)
 
 
 def _table(columns: Sequence[Results]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("")
     for results in columns:
-        table.add_column(results.name.removeprefix("agentgym/"), justify="right", overflow="fold")
-    table.add_row("episodes", *(_counts(results) for results in columns))
-    for metric in _COLUMNS:
+        table.add_column(_heading(results), justify="right", overflow="fold")
+    table.add_row("episodes", *(str(results.episodes) for results in columns))
+    table.add_row("instances", *(str(results.instances) for results in columns))
+    for metric in _SHOWN:
         if any(metric in results.metrics for results in columns):
             table.add_row(metric, *(_cell(results.metrics.get(metric)) for results in columns))
-    for k in sorted({k for results in columns for k in results.pass_at}):
-        table.add_row(f"pass@{k}", *(_cell(results.pass_at.get(k)) for results in columns))
+        if metric == "success":
+            _add_pass_at(table, columns)
     table.add_row("ended", *(_endings(results) for results in columns))
     return table
 
 
-def _counts(results: Results) -> str:
-    return f"{results.episodes} of {results.instances} instances"
+def _heading(results: Results) -> str:
+    return results.name.removeprefix("agentgym/").replace(" (", "\n(").replace(", ", ",\n")
+
+
+def _add_pass_at(table: Table, columns: Sequence[Results]) -> None:
+    for k in sorted({k for results in columns for k in results.pass_at}):
+        table.add_row(f"pass@{k}", *(_cell(results.pass_at.get(k)) for results in columns))
 
 
 def _endings(results: Results) -> str:
@@ -75,9 +66,13 @@ def _cell(estimate: Estimate | None) -> str:
     return f"{mean}\n[{estimate.low:.{digits}f}, {estimate.high:.{digits}f}]"
 
 
-def _notes() -> list[Text]:
-    lines = [
-        "In brackets: 95 % intervals, clustered by instance (Wilson's for one rollout each).",
-        *(f"{metric}: {METRICS[metric].meaning}." for metric in _COLUMNS),
-    ]
-    return [Text(line, style="dim") for line in lines]
+def _legend(columns: Sequence[Results]) -> str:
+    shown = [m for m in _SHOWN if any(m in results.metrics for results in columns)]
+    lines = [f"{metric}: {METRICS[metric].meaning}" for metric in shown]
+    lines.append(
+        "[low, high]: 95 % interval of the mean, clustered by instance (Wilson's for rates"
+    )
+    lines.append("with one rollout each); none where all instances gave the same number.")
+    if len(columns) > 1:
+        lines.append("all: shares averaged over the environments, each with the same weight")
+    return "\n".join(lines)

@@ -17,6 +17,7 @@ Episodes that a provider error spoilt are left out and counted.
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -39,7 +40,7 @@ class Estimate:
 
     Attributes:
         mean: Over instances; nan if there is nothing to average.
-        low: Lower end; nan if one number alone says nothing about its spread.
+        low: Lower end; nan if there is no spread to judge by: one instance, or all alike.
         high: Upper end.
         instances: How many instances it rests on.
     """
@@ -126,7 +127,8 @@ def score(episodes: Iterable[Episode]) -> SuiteResults:
 def name(episode: Episode) -> str:
     """The environment of an episode as the table calls it."""
     key = episode.key
-    kwargs = "" if key.kwargs == "{}" else f" {key.kwargs}"
+    given = ", ".join(f"{name}={value}" for name, value in json.loads(key.kwargs).items())
+    kwargs = f" ({given})" if given else ""
     split = "" if key.split == "test" else f" [{key.split}]"
     return f"{key.env_id}{kwargs}{split}"
 
@@ -172,8 +174,8 @@ def estimate(groups: Sequence[Sequence[float]], bounds: Bounds = ANY) -> Estimat
     yes_or_no = all(len(group) == 1 and group[0] in (0.0, 1.0) for group in groups)
     if bounds is SHARE and (yes_or_no or spread == 0.0):
         return Estimate(centre, *wilson(centre, n), n)
-    if n == 1:
-        return Estimate(centre, math.nan, math.nan, 1)
+    if spread == 0.0:
+        return Estimate(centre, math.nan, math.nan, n)
     half = float(stdtrit(n - 1, 0.5 + CONFIDENCE / 2)) * spread / math.sqrt(n)
     return Estimate(centre, max(centre - half, bounds.low), min(centre + half, bounds.high), n)
 

@@ -46,7 +46,7 @@ def test_a_run_leaves_a_record_and_prints_a_table(command):
     assert len(played) == 6
     assert all(each.success and len(each.turns) == 4 for each in played)
     assert str(folder / EPISODES) in out
-    assert "6 of 3 instances" in out
+    assert "episodes 6" in " ".join(out.split())
     assert "success" in out
     assert "regret" in out
     header = read_header(folder)
@@ -128,7 +128,7 @@ def test_provider_errors_that_are_left_are_said_and_give_a_status_of_their_own(
 
     assert status == 3
     assert "3 episodes ended by a provider error" in " ".join(err.split())
-    assert "3 of 3 instances" in out
+    assert "episodes 3 instances 3" in " ".join(out.split())
     assert model.closed
 
 

@@ -137,10 +137,11 @@ def test_a_share_without_spread_is_not_called_certain():
     close(found.pass_at[4], 1.0, 1 - 0.1611, 1.0, 20)
 
 
-def test_one_instance_says_nothing_about_spread():
-    found = estimate([[3.0, 5.0]])
+@pytest.mark.parametrize("groups", [[[3.0, 5.0]], [[4.0]] * 9])
+def test_without_spread_between_instances_there_is_no_interval(groups):
+    found = estimate(groups)
 
-    assert found.mean == 4.0
+    assert (found.mean, found.instances) == (4.0, len(groups))
     assert math.isnan(found.low)
     assert math.isnan(found.high)
 
@@ -228,12 +229,14 @@ def test_environments_count_alike_whatever_their_size():
 
 def test_keyword_arguments_and_splits_make_environments_of_their_own():
     plain = episode()
-    other = plain.model_copy(update={"key": Key(env_id="agentgym/A-v0", kwargs='{"x": 1}', seed=0)})
+    other = plain.model_copy(
+        update={"key": Key(env_id="agentgym/A-v0", kwargs='{"x": 1, "y": "z"}', seed=0)}
+    )
     train = plain.model_copy(update={"key": Key(env_id="agentgym/A-v0", split="train", seed=0)})
 
     names = [each.name for each in score([plain, other, train]).environments]
 
-    assert names == ["agentgym/A-v0", 'agentgym/A-v0 {"x": 1}', "agentgym/A-v0 [train]"]
+    assert names == ["agentgym/A-v0", "agentgym/A-v0 (x=1, y=z)", "agentgym/A-v0 [train]"]
 
 
 def test_the_order_of_the_record_does_not_matter():
