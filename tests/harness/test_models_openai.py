@@ -1,0 +1,483 @@
+"""The OpenAI-compatible client against a server that injects faults, over real HTTP."""
+
+import asyncio
+import json
+import socket
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from email.utils import formatdate
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from agentgym.errors import InvalidOption
+from harness import models
+from harness.models import FatalProviderError, Order, Sampling
+from harness.models.openai_api import OpenAIModel, Patience
+from harness.request import Peek, Reply, Request
+
+KEY = "sk-secret-1234567890"
+QUICK = Patience(retries=3, timeout=10.0, pause=0.01, longest_pause=0.05)
+
+
+class Answer:
+    """One scripted HTTP answer."""
+
+    def __init__(self, status: int = 200, body: str = "", headers: dict[str, str] | None = None):
+        self.status, self.body, self.headers = status, body, headers or {}
+
+    def send(self, handler: BaseHTTPRequestHandler) -> None:
+        data = self.body.encode()
+        handler.send_response(self.status)
+        handler.send_header("content-type", "application/json")
+        handler.send_header("content-length", str(len(data)))
+        for name, value in self.headers.items():
+            handler.send_header(name, value)
+        handler.end_headers()
+        handler.wfile.write(data)
+
+
+class Hang(Answer):
+    """No answer until the test is over."""
+
+    def send(self, handler: BaseHTTPRequestHandler) -> None:
+        handler.server.over.wait()
+
+
+class Dribble(Answer):
+    """A byte now and then, so that no single read takes long, and never an end."""
+
+    def send(self, handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(200)
+        handler.send_header("content-length", "100000")
+        handler.end_headers()
+        while not handler.server.over.wait(0.02):
+            handler.wfile.write(b" ")
+            handler.wfile.flush()
+
+
+class Half(Answer):
+    """A body that breaks off."""
+
+    def send(self, handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(200)
+        handler.send_header("content-length", "1000")
+        handler.end_headers()
+        handler.wfile.write(self.body.encode()[:20])
+        handler.close_connection = True
+
+
+class Echo(Answer):
+    """Repeats the key that it was sent, as careless servers do."""
+
+    def send(self, handler: BaseHTTPRequestHandler) -> None:
+        said = handler.headers["authorization"].removeprefix("Bearer ")
+        Answer(self.status, self.body.replace("KEY", said)).send(handler)
+
+
+class Server(ThreadingHTTPServer):
+    """Gives the scripted answers in turn, the last one for ever, and keeps the requests."""
+
+    daemon_threads = True
+
+    def __init__(self, answers: list[Answer]):
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.answers, self.asked, self.over = answers, [], threading.Event()
+        self.lock = threading.Lock()
+        self.url = f"http://127.0.0.1:{self.server_port}/v1"
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A client that has gone away is what some tests are about."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        with self.server.lock:
+            self.server.asked.append((self.path, dict(self.headers), body, time.monotonic()))
+            number = len(self.server.asked)
+        self.server.answers[min(number, len(self.server.answers)) - 1].send(self)
+
+    def log_message(self, *arguments: object) -> None:
+        """Keep the test output clean."""
+
+
+@pytest.fixture
+def serve():
+    servers = []
+
+    def start(*answers: Answer) -> Server:
+        server = Server(list(answers))
+        servers.append(server)
+        threading.Thread(target=server.serve_forever, args=(0.01,)).start()
+        return server
+
+    yield start
+    for server in servers:
+        server.over.set()
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_BASE_URL", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+
+def completion(content: object = "```\nUp\n```", finish: str = "stop", **message: object) -> str:
+    return json.dumps(
+        {
+            "choices": [{"message": {"content": content, **message}, "finish_reason": finish}],
+            "usage": {"prompt_tokens": 11, "completion_tokens": 5},
+        }
+    )
+
+
+def refusal(message: str, code: object = None, kind: str | None = None) -> str:
+    return json.dumps({"error": {"message": message, "code": code, "type": kind}})
+
+
+GOOD = Answer(body=completion())
+REQUEST = Request(({"role": "user", "content": "P__"},), 77, ("i", 0, 4), Peek(None, {}))
+
+
+def ask(url: str, patience: Patience = QUICK, **order: object) -> Reply:
+    """One reply from a fresh model, which is closed."""
+
+    async def once() -> Reply:
+        model = OpenAIModel(Order("openai/tiny", url, **order), patience)
+        try:
+            return await model.reply(REQUEST)
+        finally:
+            await model.close()
+
+    return asyncio.run(once())
+
+
+def test_a_reply_with_its_counts_and_times(serve) -> None:
+    server = serve(GOOD)
+    reply = ask(server.url)
+    assert (reply.text, reply.reasoning, reply.stop_reason) == ("```\nUp\n```", "", "stop")
+    assert (reply.prompt_tokens, reply.completion_tokens, reply.retries) == (11, 5, 0)
+    assert reply.seconds_generating > 0
+    assert reply.error == ""
+
+
+def test_what_is_sent(serve) -> None:
+    server = serve(GOOD)
+    ask(server.url, sampling=Sampling(temperature=0.6, top_p=0.9, seed=1))
+    ask(server.url)
+    (path, headers, body, _), (_, _, plain, _) = server.asked
+    assert path == "/v1/chat/completions"
+    assert headers["authorization"] == f"Bearer {KEY}"
+    seed = models.request_digest(1, REQUEST.key) % 2**31
+    messages = [{"role": "user", "content": "P__"}]
+    expected = {"model": "tiny", "messages": messages, "max_tokens": 77, "seed": seed}
+    assert body == {**expected, "temperature": 0.6, "top_p": 0.9}
+    assert plain == {**expected, "seed": models.request_digest(0, REQUEST.key) % 2**31}
+
+
+def test_a_server_without_a_key_gets_none(serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+    server = serve(GOOD)
+    ask(server.url)
+    assert server.asked[0][1]["authorization"] == "Bearer none"
+
+
+def test_the_address_may_come_from_the_environment(serve, monkeypatch) -> None:
+    server = serve(GOOD)
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/")
+    model = models.load("openai/org/tiny")
+    assert asyncio.run(_ask_and_close(model)).text == "```\nUp\n```"
+    assert server.asked[0][2]["model"] == "org/tiny"
+    assert model.settings["base_url"] == server.url
+
+
+async def _ask_and_close(model) -> Reply:
+    reply = await model.reply(REQUEST)
+    await model.close()
+    return reply
+
+
+TRANSIENT = {
+    **{
+        str(status): Answer(status, refusal("busy"))
+        for status in (408, 409, 429, 500, 502, 503, 504)
+    },
+    "an empty body": Answer(200, ""),
+    "no JSON": Answer(200, "<html>Bad gateway</html>"),
+    "half a body": Half(body=completion()),
+    "JSON of another shape": Answer(200, "[1, 2]"),
+    "no choices key": Answer(200, "{}"),
+    "empty choices": Answer(200, '{"choices": []}'),
+    "null choices": Answer(200, '{"choices": null}'),
+    "null message": Answer(200, '{"choices": [{"message": null}]}'),
+    "null content": Answer(200, completion(content=None)),
+}
+
+
+@pytest.mark.parametrize("answer", TRANSIENT.values(), ids=TRANSIENT)
+def test_transient_faults_are_retried(answer: Answer, serve) -> None:
+    server = serve(answer, answer, GOOD)
+    reply = ask(server.url)
+    assert (reply.text, reply.retries, len(server.asked)) == ("```\nUp\n```", 2, 3)
+    assert reply.seconds_waiting > 0.03  # Two pauses, of 0.01 and 0.02 seconds.
+
+
+@pytest.mark.parametrize("answer", TRANSIENT.values(), ids=TRANSIENT)
+def test_retries_are_bounded(answer: Answer, serve) -> None:
+    server = serve(GOOD, answer)
+
+    async def twice() -> Reply:
+        model = OpenAIModel(Order("openai/tiny", server.url), QUICK)
+        await model.reply(REQUEST)
+        reply = await model.reply(REQUEST)
+        await model.close()
+        return reply
+
+    reply = asyncio.run(twice())
+    assert reply.stop_reason == "provider_error"
+    assert (reply.text, reply.retries, len(server.asked)) == ("", 3, 1 + 4)
+    assert reply.error.startswith(f"{server.url} gave no usable reply in 4 attempts; the last: ")
+    assert reply.error.count("\n") == 0
+
+
+def test_a_server_that_only_fails_is_a_provider_error_not_fatal(serve) -> None:
+    assert ask(serve(Answer(500, "oops")).url).stop_reason == "provider_error"
+
+
+@pytest.mark.parametrize("answer", [Hang(), Dribble()])
+def test_a_server_that_hangs_is_given_up(answer: Answer, serve) -> None:
+    server = serve(answer)
+    patience = Patience(retries=1, timeout=0.2, pause=0.01)
+    with pytest.raises(FatalProviderError, match=r"no answer within 0\.2 seconds"):
+        ask(server.url, patience)
+    assert len(server.asked) == 2
+
+
+def test_a_server_that_hangs_once_is_asked_again(serve) -> None:
+    reply = ask(serve(Hang(), GOOD).url, Patience(retries=1, timeout=0.3, pause=0.01))
+    assert (reply.text, reply.retries) == ("```\nUp\n```", 1)
+
+
+def test_no_server_at_all_ends_the_run() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with pytest.raises(FatalProviderError) as caught:
+        ask(f"http://127.0.0.1:{port}/v1")
+    assert str(caught.value).startswith(f"No server answers at http://127.0.0.1:{port}/v1 (no conn")
+    assert str(caught.value).endswith("start it, or check --base-url.")
+
+
+def test_a_server_that_goes_away_spoils_the_episode_only(serve) -> None:
+    server = serve(Answer(body=completion(), headers={"connection": "close"}))
+
+    async def twice() -> Reply:
+        model = OpenAIModel(Order("openai/tiny", server.url), QUICK)
+        await model.reply(REQUEST)
+        server.shutdown()
+        server.server_close()
+        reply = await model.reply(REQUEST)
+        await model.close()
+        return reply
+
+    reply = asyncio.run(twice())
+    assert (reply.stop_reason, reply.retries) == ("provider_error", 3)
+    assert "no connection" in reply.error
+
+
+@pytest.mark.parametrize(
+    ("after", "least", "most"),
+    [
+        (lambda: "0.3", 0.3, 3.0),
+        (lambda: formatdate(time.time() + 2, usegmt=True), 0.5, 4.0),
+        (lambda: "600", 0.5, 4.0),
+        (lambda: "0", 0.0, 0.4),
+        (lambda: formatdate(0, usegmt=True), 0.0, 0.4),
+    ],
+    ids=["seconds", "date", "longest pause", "now", "a date in the past"],
+)
+def test_retry_after_is_followed(
+    after: Callable[[], str], least: float, most: float, serve
+) -> None:
+    server = serve(Answer(429, refusal("slow down"), {"retry-after": after()}), GOOD)
+    ask(server.url, Patience(retries=1, pause=30.0, longest_pause=0.5))
+    (_, _, _, first), (_, _, _, second) = server.asked
+    assert second - first >= least
+    # Without the header it would be the pause of 30 seconds, cut to 0.5.
+    assert most > 0.4 or second - first < 0.5
+
+
+def test_a_nonsense_retry_after_leaves_the_pause_as_it_is(serve) -> None:
+    server = serve(Answer(503, "", {"retry-after": "soon"}), GOOD)
+    assert ask(server.url).retries == 1
+
+
+FATAL = {
+    "401": (Answer(401, refusal("Incorrect API key")), "set OPENAI_API_KEY to a key of this"),
+    "403": (Answer(403, refusal("not allowed")), "may not use this model"),
+    "404": (Answer(404, refusal("no such model")), "check --base-url"),
+    "404 of a web server": (Answer(404, "<h1>Not here</h1>"), "check --base-url"),
+    "400": (Answer(400, refusal("unknown field 'seed'")), "check the model's name"),
+    "422": (Answer(422, '{"detail": [1]}'), "check the model's name"),
+    "a spent quota": (Answer(429, refusal("Pay!", "insufficient_quota")), "add credit"),
+}
+
+
+@pytest.mark.parametrize(("answer", "advice"), FATAL.values(), ids=FATAL)
+def test_refusals_end_the_run_at_once(answer: Answer, advice: str, serve) -> None:
+    server = serve(answer)
+    with pytest.raises(FatalProviderError) as caught:
+        ask(server.url)
+    assert len(server.asked) == 1
+    assert advice in str(caught.value)
+    assert f"{server.url} refuses 'openai/tiny' (status {answer.status}: " in str(caught.value)
+
+
+TOO_LONG = {
+    "llama.cpp": refusal(
+        "request (3031 tokens) exceeds the available context size (2048 tokens)",
+        400,
+        "exceed_context_size_error",
+    ),
+    "OpenAI": refusal("too many", "context_length_exceeded", "invalid_request_error"),
+    "vLLM": refusal("This model's maximum context length is 2048 tokens.", 400, "BadRequestError"),
+    "Anthropic": refusal("prompt is too long: 210000 tokens > 200000 maximum"),
+}
+
+
+@pytest.mark.parametrize("body", TOO_LONG.values(), ids=TOO_LONG)
+def test_a_prompt_that_does_not_fit_is_context(body: str, serve) -> None:
+    server = serve(Answer(400, body))
+    reply = ask(server.url)
+    assert (reply.stop_reason, reply.text, len(server.asked)) == ("context", "", 1)
+    assert reply.error.startswith("The prompt is too long: ")
+
+
+def test_a_reply_cut_off_is_length(serve) -> None:
+    reply = ask(serve(Answer(body=completion("I th", "length"))).url)
+    assert (reply.text, reply.stop_reason, reply.retries) == ("I th", "length", 0)
+
+
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
+def test_reasoning_is_kept_apart(field: str, serve) -> None:
+    reply = ask(serve(Answer(body=completion("```up```", **{field: "I think so."}))).url)
+    assert (reply.text, reply.reasoning) == ("```up```", "I think so.")
+
+
+def test_reasoning_cut_off_before_any_content_is_length(serve) -> None:
+    reply = ask(serve(Answer(body=completion(None, "length", reasoning="Hmm, I"))).url)
+    assert (reply.text, reply.reasoning, reply.stop_reason) == ("", "Hmm, I", "length")
+
+
+def test_reasoning_that_the_server_hides_cut_off_is_length(serve) -> None:
+    reply = ask(serve(Answer(body=completion(None, "length"))).url)
+    assert (reply.text, reply.stop_reason, reply.retries) == ("", "length", 0)
+
+
+def test_an_empty_reply_is_a_reply(serve) -> None:
+    reply = ask(serve(Answer(body=completion(""))).url)
+    assert (reply.text, reply.stop_reason, reply.retries) == ("", "stop", 0)
+
+
+@pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": "many"}])
+def test_counts_that_are_not_told_are_none(usage: object, serve) -> None:
+    body = json.loads(completion()) | {"usage": usage}
+    reply = ask(serve(Answer(body=json.dumps(body))).url)
+    assert (reply.prompt_tokens, reply.completion_tokens) == (None, None)
+
+
+def test_the_key_is_nowhere(serve, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG")
+    server = serve(
+        Echo(200, completion("The key is KEY.", reasoning="KEY")),
+        Echo(400, refusal("context length exceeded for KEY")),
+        Echo(500, refusal("crashed for KEY")),
+    )
+
+    async def thrice() -> list[object]:
+        model = OpenAIModel(Order("openai/tiny", server.url), QUICK)
+        replies = [await model.reply(REQUEST) for _ in range(3)]
+        await model.close()
+        return [*replies, model, model.settings, model.__dict__["settings"]]
+
+    seen = asyncio.run(thrice())
+    assert seen[0].text == "The key is [key]."
+    assert [reply.stop_reason for reply in seen[:3]] == ["stop", "context", "provider_error"]
+    assert KEY not in repr(seen)
+    assert KEY not in json.dumps(seen[4])
+    assert KEY not in caplog.text
+
+
+def test_the_key_is_not_in_a_fatal_error_or_its_traceback(serve) -> None:
+    server = serve(Echo(401, refusal("Incorrect API key provided: KEY")))
+    with pytest.raises(FatalProviderError) as caught:
+        ask(server.url)
+    assert "Incorrect API key provided: [key]" in str(caught.value)
+    assert KEY not in "".join(traceback.format_exception(caught.value))
+
+
+def test_passwords_in_the_address_are_not_kept() -> None:
+    order = Order("openai/tiny", "https://me:hush@example.org:8443/v1?token=hush")
+    model = OpenAIModel(order)
+    assert model.settings["base_url"] == "https://example.org:8443/v1"
+    asyncio.run(model.close())
+
+
+@pytest.mark.parametrize(
+    "url", ["localhost:8000", "ftp://x/v1", "http://", "http://[::1", "http://x:99999/v1", "/v1"]
+)
+def test_an_address_that_is_none_is_refused(url: str) -> None:
+    with pytest.raises(InvalidOption, match="base_url is an address such as"):
+        models.load("openai/tiny", base_url=url)
+
+
+def test_openai_itself_needs_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", " ")
+    with pytest.raises(InvalidOption, match="set the environment variable OPENAI_API_KEY"):
+        models.load("openai/gpt")
+
+
+def test_openai_itself_is_asked_by_the_new_name_of_the_limit() -> None:
+    model = models.load("openai/gpt")
+    assert model._limit == "max_completion_tokens"
+    asyncio.run(model.close())
+
+
+def test_more_requests_than_connections_are_refused() -> None:
+    with pytest.raises(InvalidOption, match="at most 1000"):
+        models.load("openai/tiny", base_url="http://127.0.0.1:1/v1", concurrency=1001)
+
+
+def test_as_many_requests_as_asked_for_are_in_flight_and_no_more(serve) -> None:
+    gate, arrived, most = threading.Barrier(120), threading.Lock(), [0, 0]
+
+    class Together(Answer):
+        def send(self, handler: BaseHTTPRequestHandler) -> None:
+            with arrived:
+                most[0] += 1
+                most[1] = max(most)
+            gate.wait(60)  # Goes on when 120 requests are here at the same time.
+            with arrived:
+                most[0] -= 1
+            GOOD.send(handler)
+
+    server = serve(Together())
+    server.socket.listen(256)
+
+    async def all_at_once() -> list[Reply]:
+        model = OpenAIModel(Order("openai/tiny", server.url, concurrency=120), QUICK)
+        replies = await asyncio.gather(*(model.reply(REQUEST) for _ in range(240)))
+        await model.close()
+        return replies
+
+    replies = asyncio.run(all_at_once())
+    assert [reply.retries for reply in replies] == [0] * 240
+    assert most[1] == 120
+    assert sum(reply.seconds_waiting > 0 for reply in replies) >= 120
