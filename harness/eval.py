@@ -20,7 +20,7 @@ import agentgym
 from agentgym.errors import AgentGymError
 from harness import models, prompts, record, report, run_folder, scheduler, score, suites
 from harness.models import PlayerQuit, Sampling
-from harness.progress import Display
+from harness.progress import Counts, Display
 from harness.request import Model
 from harness.suites import Suite
 
@@ -191,11 +191,11 @@ async def _play(suite: Suite, model: Model, enter: Callable[[], Path], console: 
     try:
         path = enter()
         with record.Writer(path) as writer:
-            done = list(record.playable(record.read(path)))
-            kept = {episode.key for episode in done}
+            done = {each.key: each.success for each in record.playable(record.read(path))}
             all_of_them = suites.assignments(suite)
-            missing = [each for each in all_of_them if each.key not in kept]
-            with Display(console, total=len(all_of_them), done=done) as display:
+            missing = [each for each in all_of_them if each.key not in done]
+            counts = Counts(total=len(all_of_them), done=len(done), won=sum(done.values()))
+            with Display(console, counts, live=model.name != "human") as display:
                 await scheduler.play_all(missing, model, keep=writer.append, watch=display.watch())
         return path
     finally:
@@ -204,9 +204,8 @@ async def _play(suite: Suite, model: Model, enter: Callable[[], Path], console: 
 
 def _report(suite: Suite, path: Path, console: Console) -> int:
     """Print the scores; how many episodes a provider error spoilt."""
-    order = {each.key: place for place, each in enumerate(suites.assignments(suite))}
-    episodes = sorted(record.read(path), key=lambda episode: order[episode.key])
-    found = score.score(episodes)
+    order = dict.fromkeys(score.name(each.key) for each in suites.assignments(suite))
+    found = score.score(record.read(path), tuple(order))
     report.show(found, console)
     console.print(f"Record: {path}", markup=False, highlight=False, soft_wrap=True)
     return found.overall.provider_errors

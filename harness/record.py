@@ -223,8 +223,10 @@ class Episode(Data, frozen=True):
     turns: tuple[Turn, ...]
 
 
-def read(path: Path) -> list[Episode]:
-    """The episodes of a file, the later of two with one key; a torn last line is left out.
+def read(path: Path) -> Iterator[Episode]:
+    """The episodes of a file in its order, one after another; a torn last line is left out.
+
+    Of two with one key the later holds; see `latest`.
 
     Raises:
         RecordError: It cannot be read, or a whole line is not JSON, does not fit, or has another
@@ -232,7 +234,9 @@ def read(path: Path) -> list[Episode]:
     """
     try:
         with path.open("rb") as file:
-            return latest(_episode(line, path, n) for n, line in enumerate(file, 1) if _whole(line))
+            for number, line in enumerate(file, 1):
+                if _whole(line):
+                    yield _episode(line, path, number)
     except OSError as fault:
         raise RecordError(f"Cannot read {path}: {fault.strerror}.") from fault
 

@@ -27,7 +27,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-from harness.record import Episode, Result, playable
+from harness.record import Episode, Key, Result
 
 CONFIDENCE = 0.95
 Measure = Callable[[Episode], float | None]
@@ -107,7 +107,7 @@ class SuiteResults:
     """The results of a run.
 
     Attributes:
-        environments: One each, in the order of the record.
+        environments: One each.
         overall: Shares averaged over the environments with equal weight; counts summed.
     """
 
@@ -115,47 +115,78 @@ class SuiteResults:
     overall: Results
 
 
-def score(episodes: Iterable[Episode]) -> SuiteResults:
-    """All results of a record."""
-    groups: dict[str, list[Episode]] = defaultdict(list)
-    for episode in episodes:
-        groups[name(episode)].append(episode)
-    environments = tuple(results(title, group) for title, group in groups.items())
+@dataclass(frozen=True)
+class Outcome:
+    """What scoring needs of an episode, so that a record larger than memory can be scored.
+
+    Attributes:
+        key: Of the episode.
+        instance: Of the episode.
+        result: Of the episode.
+        success: Of the episode.
+        values: Each metric's number, by its name in `METRICS`.
+    """
+
+    key: Key
+    instance: str
+    result: Result
+    success: bool
+    values: Mapping[str, float | None]
+
+
+def score(episodes: Iterable[Episode], order: Sequence[str] = ()) -> SuiteResults:
+    """All results of a record.
+
+    Args:
+        episodes: Each is let go before the next is taken; of two with one key the later counts.
+        order: Names of environments, as `name` gives them, that come first.
+    """
+    outcomes = {episode.key: outcome(episode) for episode in episodes}
+    groups: dict[str, list[Outcome]] = {title: [] for title in order}
+    for each in outcomes.values():
+        groups.setdefault(name(each.key), []).append(each)
+    environments = tuple(results(title, group) for title, group in groups.items() if group)
     return SuiteResults(environments, _overall(environments))
 
 
-def name(episode: Episode) -> str:
+def name(key: Key) -> str:
     """The environment of an episode as the table calls it."""
-    key = episode.key
     given = ", ".join(f"{name}={value}" for name, value in json.loads(key.kwargs).items())
     kwargs = f" ({given})" if given else ""
     split = "" if key.split == "test" else f" [{key.split}]"
     return f"{key.env_id}{kwargs}{split}"
 
 
-def results(title: str, episodes: Sequence[Episode]) -> Results:
-    """The results of the episodes of one environment."""
-    stand = sorted(playable(episodes), key=lambda episode: (episode.key.seed, episode.key.rollout))
-    by_instance: dict[str, list[Episode]] = defaultdict(list)
-    for episode in stand:
-        by_instance[episode.instance].append(episode)
+def outcome(episode: Episode) -> Outcome:
+    """What scoring needs of an episode."""
+    values = {title: metric.measure(episode) for title, metric in METRICS.items()}
+    return Outcome(episode.key, episode.instance, episode.result, episode.success, values)
+
+
+def results(title: str, outcomes: Sequence[Outcome]) -> Results:
+    """The results of one environment."""
+    stand = [each for each in outcomes if each.result is not Result.PROVIDER_ERROR]
+    stand.sort(key=lambda each: (each.key.seed, each.key.rollout))
+    by_instance: dict[str, list[Outcome]] = defaultdict(list)
+    for each in stand:
+        by_instance[each.instance].append(each)
     groups = list(by_instance.values())
-    metrics = {title: _measured(groups, metric) for title, metric in METRICS.items()}
+    metrics = {metric: _measured(groups, metric) for metric in METRICS}
     return Results(
         name=title,
         episodes=len(stand),
         instances=len(groups),
-        provider_errors=len(episodes) - len(stand),
-        metrics={title: found for title, found in metrics.items() if found.instances},
+        provider_errors=len(outcomes) - len(stand),
+        metrics={metric: found for metric, found in metrics.items() if found.instances},
         pass_at=_pass_at(groups),
-        results=Counter(episode.result for episode in episodes),
+        results=Counter(each.result for each in outcomes),
     )
 
 
-def _measured(groups: Sequence[Sequence[Episode]], metric: Metric) -> Estimate:
-    measured = ([metric.measure(episode) for episode in group] for group in groups)
+def _measured(groups: Sequence[Sequence[Outcome]], metric: str) -> Estimate:
+    measured = ([each.values[metric] for each in group] for group in groups)
     values = [[value for value in group if value is not None] for group in measured]
-    return estimate([group for group in values if group], metric.bounds)
+    return estimate([group for group in values if group], METRICS[metric].bounds)
 
 
 def estimate(groups: Sequence[Sequence[float]], bounds: Bounds = ANY) -> Estimate:
@@ -170,7 +201,8 @@ def estimate(groups: Sequence[Sequence[float]], bounds: Bounds = ANY) -> Estimat
         return Estimate(math.nan, math.nan, math.nan, 0)
     means = np.array([math.fsum(group) / len(group) for group in groups])
     centre = math.fsum(means) / n
-    spread = float(means.std(ddof=1)) if n > 1 else 0.0
+    # Equal numbers must not seem to differ by rounding.
+    spread = float(means.std(ddof=1)) if means.min() < means.max() else 0.0
     yes_or_no = all(len(group) == 1 and group[0] in (0.0, 1.0) for group in groups)
     if bounds is SHARE and (yes_or_no or spread == 0.0):
         return Estimate(centre, *wilson(centre, n), n)
@@ -198,13 +230,13 @@ def pass_at_k(successes: int, rollouts: int, k: int) -> float:
     return 1.0 - math.comb(rollouts - successes, k) / math.comb(rollouts, k)
 
 
-def _pass_at(groups: Sequence[Sequence[Episode]]) -> dict[int, Estimate]:
+def _pass_at(groups: Sequence[Sequence[Outcome]]) -> dict[int, Estimate]:
     most = max((len(group) for group in groups), default=0)
     ks = [2**power for power in range(1, most.bit_length()) if 2**power <= most]
     return {k: _pass_estimate(groups, k) for k in ks}
 
 
-def _pass_estimate(groups: Sequence[Sequence[Episode]], k: int) -> Estimate:
+def _pass_estimate(groups: Sequence[Sequence[Outcome]], k: int) -> Estimate:
     counts = [(sum(e.success for e in group), len(group)) for group in groups if len(group) >= k]
     return estimate([[pass_at_k(won, played, k)] for won, played in counts], SHARE)
 

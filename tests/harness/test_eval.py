@@ -14,11 +14,15 @@ import pytest
 from harness import __main__ as program
 from harness import eval as evaluation
 from harness.models import FatalProviderError, PlayerQuit
-from harness.record import EPISODES, Result, read
+from harness.record import EPISODES, Result, latest, read
 from harness.request import Reply
 from harness.run_folder import read_header
 
 ROOT = Path(__file__).parents[2]
+
+
+def read_all(path):
+    return latest(read(path))
 
 
 @pytest.fixture
@@ -42,7 +46,7 @@ def test_a_run_leaves_a_record_and_prints_a_table(command):
 
     folder = Path("runs/oracle-HarnessWalk-v0")
     assert (status, err) == (0, "")
-    played = read(folder / EPISODES)
+    played = read_all(folder / EPISODES)
     assert len(played) == 6
     assert all(each.success and len(each.turns) == 4 for each in played)
     assert str(folder / EPISODES) in out
@@ -68,7 +72,7 @@ def test_the_same_command_again_plays_nothing_twice(command):
 def test_a_half_written_record_is_completed(command):
     command("--model", "random", "--instances", "5")
     path = Path("runs/random-HarnessWalk-v0", EPISODES)
-    whole = {each.key: each for each in read(path)}
+    whole = {each.key: each for each in read_all(path)}
     path.write_bytes(path.read_bytes()[:-900])
     kept = path.read_bytes().count(b"\n")
 
@@ -76,7 +80,7 @@ def test_a_half_written_record_is_completed(command):
 
     assert status == 0
     assert kept < 5
-    completed = read(path)
+    completed = read_all(path)
     assert path.read_bytes().count(b"\n") == 5
     assert {each.key for each in completed} == set(whole)
     for each in completed:
@@ -86,7 +90,7 @@ def test_a_half_written_record_is_completed(command):
 def test_provider_errors_are_played_again(command):
     command("--model", "random", "--instances", "3")
     path = Path("runs/random-HarnessWalk-v0", EPISODES)
-    played = read(path)
+    played = read_all(path)
     spoilt = played[0].model_copy(update={"result": Result.PROVIDER_ERROR, "turns": ()})
     path.write_text("".join(f"{each.model_dump_json()}\n" for each in [spoilt, *played[1:]]))
 
@@ -94,7 +98,7 @@ def test_provider_errors_are_played_again(command):
 
     assert status == 0
     assert "provider" not in out
-    assert {each.key: each.result for each in read(path)} == {
+    assert {each.key: each.result for each in read_all(path)} == {
         each.key: each.result for each in played
     }
     assert path.read_bytes().count(b"\n") == 4
@@ -147,7 +151,7 @@ def test_a_fatal_fault_of_the_provider_is_one_sentence_and_keeps_what_was_played
     status, _, err = command("--model", "refusing", "--instances", "1", "--rollouts", "3")
 
     assert (status, err) == (1, "Error: The server says 401: wrong key; set OPENAI_API_KEY.\n")
-    assert len(read(Path("runs/refusing-HarnessWalk-v0", EPISODES))) == 2
+    assert len(read_all(Path("runs/refusing-HarnessWalk-v0", EPISODES))) == 2
     assert model.closed
 
 
@@ -163,7 +167,7 @@ def test_a_human_who_quits_keeps_what_was_played(command, monkeypatch):
     status, _, err = command("--model", "quitting", "--instances", "1", "--rollouts", "2")
 
     assert (status, err) == (130, "Stopped; the same command goes on from here.\n")
-    assert len(read(Path("runs/quitting-HarnessWalk-v0", EPISODES))) == 1
+    assert len(read_all(Path("runs/quitting-HarnessWalk-v0", EPISODES))) == 1
 
 
 @pytest.mark.parametrize(
@@ -205,7 +209,7 @@ def test_the_folder_of_another_run_is_refused_with_the_difference(command):
 
     assert status == 1
     assert "r holds another run: suite.rows.0.instances is 2 there, 3 now." in err
-    assert len(read(Path("r", EPISODES))) == 2
+    assert len(read_all(Path("r", EPISODES))) == 2
 
 
 def test_a_record_of_another_schema_is_refused_and_kept(command):
@@ -235,7 +239,7 @@ def test_agentgym_eval_is_the_same_command(walk, tmp_path, monkeypatch, capsys):
     status = program.main(["eval", "--model", "oracle", "--env", walk, "--instances", "1"])
 
     assert status == 0
-    assert len(read(Path("runs/oracle-HarnessWalk-v0", EPISODES))) == 1
+    assert len(read_all(Path("runs/oracle-HarnessWalk-v0", EPISODES))) == 1
     capsys.readouterr()
     assert program.main(["evil"]) == 2
     assert "Did you mean 'eval'?" in capsys.readouterr().err
@@ -284,7 +288,7 @@ def wait_for_lines(path, lines, process):
 def outcome(path):
     return {
         each.key: (each.instance, each.result, tuple(turn.reply for turn in each.turns))
-        for each in read(path)
+        for each in read_all(path)
     }
 
 
@@ -319,5 +323,5 @@ def test_ctrl_c_leaves_a_run_that_goes_on(tmp_path):
 
     assert process.returncode == 130
     assert err == "Stopped; the same command goes on from here.\n"
-    assert 5 <= len(read(path)) < 40
+    assert 5 <= len(read_all(path)) < 40
     assert path.read_bytes().endswith(b"\n")

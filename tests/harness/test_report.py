@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from harness import report
-from harness.progress import Display
+from harness.progress import Counts, Display
 from harness.record import Result
 from harness.request import Reply
 from harness.score import score
@@ -75,7 +75,7 @@ def test_without_a_terminal_there_is_a_plain_line_now_and_then(played):
     console = Console(file=io.StringIO(), width=200)
     clock = Clock()
     reply = Reply("x", completion_tokens=30)
-    with Display(console, total=4, clock=clock) as display:
+    with Display(console, Counts(total=4), clock=clock) as display:
         watch = display.watch()
         for _ in range(5):
             watch.on_reply(played[0].key, reply)
@@ -98,7 +98,7 @@ def test_without_a_terminal_there_is_a_plain_line_now_and_then(played):
 
 def test_a_resumed_run_counts_what_was_played_before_but_not_as_speed(played):
     clock = Clock()
-    display = Display(Console(file=io.StringIO()), total=10, done=played, clock=clock)
+    display = Display(Console(file=io.StringIO()), Counts(total=10, done=2, won=1), clock=clock)
 
     clock.now += 600
     display.watch().on_episode(played[0])
@@ -108,7 +108,7 @@ def test_a_resumed_run_counts_what_was_played_before_but_not_as_speed(played):
 
 def test_in_a_terminal_there_is_a_bar(played):
     console = Console(file=io.StringIO(), force_terminal=True, width=120)
-    with Display(console, total=2) as display:
+    with Display(console, Counts(total=2)) as display:
         display.watch().on_reply(played[0].key, Reply("x"))
         for each in played:
             display.watch().on_episode(each)
@@ -116,3 +116,14 @@ def test_in_a_terminal_there_is_a_bar(played):
     text = console.file.getvalue()
     assert "2/2" in text
     assert "success 0.50, 1 turns" in text
+
+
+def test_where_a_human_plays_nothing_is_shown_until_the_end(played):
+    console = Console(file=io.StringIO(), force_terminal=True, width=120)
+    clock = Clock()
+    with Display(console, Counts(total=2), live=False, clock=clock) as display:
+        clock.now += 100
+        display.watch().on_reply(played[0].key, Reply("x"))
+        assert console.file.getvalue() == ""
+
+    assert console.file.getvalue() == "0/2 episodes, success -, 1 turns, 0.0/s\n"

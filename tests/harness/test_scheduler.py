@@ -12,9 +12,13 @@ import pytest
 from agentgym.env import TextGameEnv
 from agentgym.errors import UnknownName
 from harness.models import FatalProviderError
-from harness.record import RecordError, Result, Writer, read
+from harness.record import RecordError, Result, Writer, latest, read
 from harness.request import Reply
 from harness.scheduler import Watch, play_all
+
+
+def read_all(path):
+    return latest(read(path))
 
 
 class Listener:
@@ -186,7 +190,7 @@ def test_a_fatal_fault_of_the_provider_ends_the_run_and_keeps_what_was_played(ma
     ):
         asyncio.run(play_all(many, model, keep=writer.append))
 
-    kept = read(tmp_path / "e.jsonl")
+    kept = read_all(tmp_path / "e.jsonl")
     assert {each.key for each in kept} < {each.key for each in many}
     assert len(kept) >= len(many) - 4
 
@@ -236,7 +240,7 @@ def test_an_interrupted_run_ends_at_once_and_keeps_whole_lines(many, tmp_path):
 
     asyncio.run(interrupt())
 
-    kept = read(tmp_path / "e.jsonl")
+    kept = read_all(tmp_path / "e.jsonl")
     assert 1 <= len(kept) < len(many)
     assert (tmp_path / "e.jsonl").read_bytes().endswith(b"\n")
     assert [thread.name for thread in threading.enumerate() if "game" in thread.name] == []

@@ -249,6 +249,28 @@ def test_the_order_of_the_record_does_not_matter():
     assert score(episodes) == score(reversed(episodes))
 
 
+def test_the_later_of_two_episodes_with_one_key_counts():
+    failed = episode(0, result=Result.PROVIDER_ERROR)
+
+    found = score([failed, episode(1, success=True), episode(0, success=True)]).environments[0]
+
+    assert (found.episodes, found.provider_errors) == (2, 0)
+
+
+def test_environments_come_in_the_order_that_is_asked_for():
+    episodes = [episode(env=f"agentgym/{letter}-v0") for letter in "CAB"]
+
+    found = score(episodes, ["agentgym/B-v0", "agentgym/X-v0", "agentgym/A-v0"])
+
+    assert [each.name[9] for each in found.environments] == ["B", "A", "C"]
+
+
+def test_equal_numbers_do_not_seem_to_differ_by_rounding():
+    found = estimate([[0.1]] * 9, SHARE)
+
+    assert (found.low, found.high) == wilson(found.mean, 9)
+
+
 def test_an_empty_record_has_no_numbers():
     found = score([])
 
