@@ -78,8 +78,6 @@ def _card_page(game: Game) -> str:
     parts = [f"# {game.title}", summary]
     for heading, text in sections.items():
         parts += [f"## {heading}", _fenced(text)]
-        if heading == "Variants":
-            parts.append(_table(("id", "level", "turn limit"), _variants(game)))
     return "\n\n".join(parts)
 
 
@@ -91,7 +89,7 @@ def _variants(game: Game) -> Iterator[tuple[str, ...]]:
 
 def _fenced(text: str) -> str:
     """Doctests become code blocks; all else is Markdown already."""
-    return re.sub(r"^>>> .*?(?=\n\n|\Z)", r"```python\n\g<0>\n```", text, flags=re.M | re.S)
+    return re.sub(r"^>>> .*?(?=\n\n|\Z)", r"```pycon\n\g<0>\n```", text, flags=re.M | re.S)
 
 
 def _card_index() -> str:
