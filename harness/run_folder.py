@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -46,7 +47,7 @@ class Session(Data, frozen=True):
 
     Attributes:
         started: UTC, ISO 8601.
-        arguments: Of the command line.
+        arguments: Of the command line; addresses without user, password and query.
         python: Version and implementation.
         platform: Operating system and machine.
         cpu: Model of the processor, as the system calls it.
@@ -185,7 +186,7 @@ def session(arguments: Sequence[str]) -> Session:
     """This start, on this machine."""
     return Session(
         started=datetime.now(UTC).isoformat(timespec="seconds"),
-        arguments=tuple(arguments),
+        arguments=tuple(_without_secrets(argument) for argument in arguments),
         python=f"{platform.python_implementation()} {platform.python_version()}",
         platform=platform.platform(),
         cpu=_cpu(),
@@ -194,6 +195,11 @@ def session(arguments: Sequence[str]) -> Session:
         git_commit=_git_commit(),
         packages=_packages(),
     )
+
+
+def _without_secrets(argument: str) -> str:
+    """An address without user, password and query; any other argument as it is."""
+    return re.sub(r"(https?://)(?:[^/@\s]*@)?([^?#\s]*)\S*", r"\1\2", argument)
 
 
 def _cpu() -> str:

@@ -52,6 +52,14 @@ def test_the_same_configuration_goes_on_and_every_start_is_noted(tmp_path):
     assert [each.arguments for each in sessions] == [("a",), ("b",), ("c",)]
 
 
+def test_an_address_is_recorded_without_its_secrets():
+    given = ["--base-url", "https://me:secret@host:8000/v1?key=secret", "--out=a@b?c"]
+
+    arguments = run_folder.session(given).arguments
+
+    assert arguments == ("--base-url", "https://host:8000/v1", "--out=a@b?c")
+
+
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
