@@ -34,7 +34,7 @@ HEADINGS = (
     "Variants",
     "Versions",
 )
-"""Of every card, in this order, each alone on its line."""
+"""Of every card, in this order, each alone on its line; a line of hyphens below does not matter."""
 _MARK = "<!-- Written by docs/generate.py; change the docstring or table that it comes from. -->"
 
 
@@ -58,7 +58,7 @@ def games() -> tuple[Game, ...]:
 def card(game: Game) -> Card:
     """The card of a game."""
     text = inspect.getdoc(import_module(game.name)) or ""
-    heading = re.compile(rf"^({'|'.join(HEADINGS)})$\n?", re.MULTILINE)
+    heading = re.compile(rf"^({'|'.join(HEADINGS)})\n(?:-+\n)?", re.MULTILINE)
     summary, *parts = heading.split(text)
     texts = (dedent(part).strip("\n") for part in parts[1::2])
     return Card(summary.strip(), dict(zip(parts[::2], texts, strict=True)))

@@ -61,6 +61,17 @@ def test_the_variants_are_the_registered_ids(game: str) -> None:
 
 
 @games
+def test_the_turn_limits_are_those_of_the_table(game: str) -> None:
+    limits = {f"{NAMESPACE}/{row.id}": row.max_turns for row in _rows(game)}
+    rows = re.findall(r"^\|(.*)\| (\d+) \|$", _card(game).sections["Variants"], re.MULTILINE)
+    told = {
+        env_id: int(limit) for cells, limit in rows for env_id in limits if f"`{env_id}`" in cells
+    }
+
+    assert told == limits
+
+
+@games
 def test_the_version_is_that_of_the_ids(game: str) -> None:
     version = generate.load_game(game_module(game)).version
     card = _card(game)
@@ -71,12 +82,12 @@ def test_the_version_is_that_of_the_ids(game: str) -> None:
 
 @games
 def test_the_milestones_are_named_and_no_others(game: str) -> None:
-    text = _card(game).sections["Milestones"]
-    for row in _rows(game):
-        env: Any = gym.make(f"{NAMESPACE}/{row.id}").unwrapped
-        for name in env.setup.layout.milestones:
-            pattern = re.sub(r"\d+$", r"\\w+", name)
-            assert any(re.fullmatch(pattern, term) for term in _terms(text)), (row.id, name)
+    terms = _terms(_card(game).sections["Milestones"])
+    told = {re.sub(r"_\w+$", "_*", term) for term in terms if term.isidentifier()}
+    envs: list[Any] = [gym.make(f"{NAMESPACE}/{row.id}").unwrapped for row in _rows(game)]
+    names = {name for env in envs for name in env.setup.layout.milestones}
+
+    assert told == {re.sub(r"_\w+$", "_*", name) for name in names}
 
 
 @games

