@@ -43,7 +43,7 @@ class Level:
 
 
 LEVELS = {
-    "6x6-2box": Level(6, 2, (11, 15), (3, 20)),
+    "6x6-2box": Level(6, 2, (10, 15), (3, 20)),
     "7x7-3box": Level(7, 3, (16, 23), (6, 36)),
     "8x8-3box": Level(8, 3, (22, 34), (20, 50)),
     "10x10-4box": Level(10, 4, (34, 54), (40, 80)),
@@ -53,8 +53,6 @@ spread like theirs (means 8.75 and 16.4 there)."""
 
 _glyphs = lru_cache(maxsize=64)(glyphs_of)
 _CHOICES = {"moves": ("push", "explicit"), "layout": ("grid_coord", "grid", "coord")}
-_TURN_PERCENT = 40
-"""How often the walk that digs a room draws a new direction."""
 _TRIES = 8
 """Starts tried in one room before another is made."""
 
@@ -136,7 +134,7 @@ def _draw_room(rng: np.random.Generator, level: Level) -> Codes:
     """A room with its targets, no box, and the player somewhere."""
     board = np.full((level.size, level.size), WALL, np.int64)
     floor = int(rng.integers(level.floor[0], level.floor[1] + 1))
-    _carve(int(rng.integers(2**63 - 1)), floor, level.boxes, board)
+    _dig(int(rng.integers(2**63 - 1)), floor, level.boxes, board)
     return board
 
 
@@ -157,29 +155,25 @@ def _starts(
 
 
 @kernel
-def _carve(key: Any, floor: Any, targets: Any, board: Any) -> None:
-    """Dig floor along a random walk, then put targets and player on it; `key` fixes all."""
+def _dig(key: Any, floor: Any, targets: Any, board: Any) -> None:
+    """Dig cells next to the floor at random, then put targets and player on it; `key` fixes all."""
     span = board.shape[0] - 2
-    row, col = 1 + below(bits(key, 0), span), 1 + below(bits(key, 1), span)
-    board[row, col] = EMPTY
-    direction, draws, dug = 0, 2, 1
-    while dug < floor:
-        word = bits(key, draws)
-        draws += 1
-        if below(word, 100) < _TURN_PERCENT:
-            direction = np.int64(word & np.uint64(3))
-        if direction < 2:
-            row = min(max(row + 2 * direction - 1, 1), span)
-        else:
-            col = min(max(col + 2 * direction - 5, 1), span)
-        dug += board[row, col] == WALL
-        board[row, col] = EMPTY
-    placed = 0
+    draws, dug, placed = 0, 0, 0
     while placed <= targets:
         word = bits(key, draws)
         draws += 1
         row, col = 1 + below(word, span), 1 + below(mix(word), span)
-        if board[row, col] == EMPTY:
+        if dug < floor:
+            open_beside = (
+                board[row - 1, col] == EMPTY
+                or board[row + 1, col] == EMPTY
+                or board[row, col - 1] == EMPTY
+                or board[row, col + 1] == EMPTY
+            )
+            if board[row, col] == WALL and (open_beside or dug == 0):
+                board[row, col] = EMPTY
+                dug += 1
+        elif board[row, col] == EMPTY:
             board[row, col] = TARGET if placed < targets else MAN
             placed += 1
 
