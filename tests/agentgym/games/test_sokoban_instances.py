@@ -200,23 +200,30 @@ def _boxes(state):
     return [i for i, glyph in enumerate(text) if glyph in "XY"]
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "same"),
-    [
-        (["#####", "#PXO#", "#####"], ["#####", "#OXP#", "#####"], True),
-        (["######", "#P_XO#", "######"], ["######", "#_PXO#", "######"], True),
-        (["######", "#P_XO#", "######"], ["#######", "#P__XO#", "#######"], False),
-        (["######", "#PX_O#", "######"], ["######", "#PXO_#", "######"], False),
-        (["#######", "#PX_XO#", "#O____#", "#######"], ["#######", "#_XPXO#", "#O____#", "#######"], True),
-        (["########", "#PXO#__#", "########"], ["########", "#PXO####", "########"], True),
-        (["########", "#PXO#X_#", "########"], ["########", "#PXO####", "########"], False),
-        (["#######", "#P_XO_#", "#_____#", "#######"], ["#######", "#P_X_O#", "#_____#", "#######"], False),
-        (["#######", "#_XP__#", "#_X___#", "##X####", "#OOO__#", "#######"],
-         ["#######", "#PX___#", "#_X___#", "##X####", "#OOO__#", "#######"], False),
-    ],
-)  # fmt: skip
-def test_what_makes_two_boards_the_same_problem(one, other, same):
-    assert (GAME.canonical(state_of(one)) == GAME.canonical(state_of(other))) is same
+SAME = [
+    (["#####", "#PXO#", "#####"], ["#####", "#OXP#", "#####"]),
+    (["######", "#P_XO#", "######"], ["######", "#_PXO#", "######"]),
+    (["#######", "#PX_XO#", "#O____#", "#######"], ["#######", "#_XPXO#", "#O____#", "#######"]),
+    (["########", "#PXO#__#", "########"], ["########", "#PXO####", "########"]),
+    (["########", "#PXO##*#", "########"], ["########", "#PXO####", "########"]),
+]
+DIFFERENT = [
+    (["######", "#P_XO#", "######"], ["#######", "#P__XO#", "#######"]),
+    (["######", "#PX_O#", "######"], ["######", "#PXO_#", "######"]),
+    (["########", "#PXO#X_#", "########"], ["########", "#PXO####", "########"]),
+    (["#######", "#PXO__#", "#_____#", "#######"], ["#######", "#PX_O_#", "#_____#", "#######"]),
+    (["######", "#PXO_#", "##X#O#", "######"], ["######", "#_XOP#", "##X#O#", "######"]),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), SAME)
+def test_boards_that_are_the_same_problem(one, other):
+    assert GAME.canonical(state_of(one)) == GAME.canonical(state_of(other))
+
+
+@pytest.mark.parametrize(("one", "other"), DIFFERENT)
+def test_boards_that_are_different_problems(one, other):
+    assert GAME.canonical(state_of(one)) != GAME.canonical(state_of(other))
 
 
 def test_every_level_spreads_its_lengths_as_casts_boards_do():

@@ -319,10 +319,9 @@ def test_out_of_budget_is_neither_a_dead_end_nor_a_proof():
 
 
 def test_a_bound_comes_with_a_win_that_is_as_long():
-    state = state_of(
-        ["#" * 12, *["#" + "_" * 10 + "#"] * 2, "#_X_X_X_X__#", "#__________#", "#____P_____#"]
-        + ["#OOOO______#", "#" * 12]
-    )
+    wide = "#" + "_" * 10 + "#"
+    boxes = ["#_X_X_X_X__#", wide, "#____P_____#", "#OOOO______#"]
+    state = state_of(["#" * 12, wide, wide, *boxes, "#" * 12])
 
     note = SEARCH.note(state)
     assert (note.exact, note.dead_end) == (False, False)
