@@ -28,7 +28,7 @@ Undressing
        pair only if the first half closes at the very end, so `search[red]` and `*up* or *down*`
        stay as they are.
     8. A label is `action:` or `move:` at the start of a line, in any case, perhaps in bold or after
-       `#`; it goes too.
+       `#`; it goes too. Where nothing follows it on its line, the next line is meant.
 
 These rules are strict: an action found by them alone has `strict=True`. A reply without an action
 in a fence has the problem `no_action`, or `empty_fence` if its fences are empty.
@@ -38,7 +38,8 @@ Lenient
     9. Lines with a label: if all of them hold the same action, that one. If they differ:
        `ambiguous`.
     10. Else the last line, if it is a pair of rule 7 around one to six words.
-    11. Else the last line, if it is one to three words without a pair.
+    11. Else the only line of the reply, or the only line behind a last mark that was never closed,
+        if it is one to three words.
     A word is made of letters, digits and `+ - _ '`. So prose is never mined for action words, and
     `thought: ok move: left` on one line is none.
 
@@ -49,6 +50,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import zip_longest
 from typing import NamedTuple
 
 RULES = 1
@@ -168,10 +170,14 @@ def _actions(content: str) -> list[str]:
 
 
 def _labelled(lines: Iterable[str]) -> list[str]:
-    """Rule 8: what follows the label, of the lines that have one."""
-    labels = ((line, _LABEL.match(line)) for line in map(_undress, lines))
-    rests = (_undress(line[label.end() :].strip(" *")) for line, label in labels if label)
-    return [rest for rest in rests if rest]
+    """Rule 8: what each label is followed by."""
+    bare = [line for line in map(_undress, lines) if line]
+    found: list[str] = []
+    for line, following in zip_longest(bare, bare[1:], fillvalue=""):
+        label = _LABEL.match(line)
+        if label:
+            found.append(_undress(line[label.end() :].strip(" *")) or following)
+    return [action for action in found if action]
 
 
 def _undress(line: str) -> str:
@@ -214,13 +220,21 @@ def _closes_last(inside: str, opening: str, closing: str) -> bool:
 
 def _unfenced(text: str) -> list[str]:
     """Rules 9 to 11."""
-    lines = [line.strip() for line in _MARK.sub("\n", text).splitlines()]
+    lines = _lines(_MARK.sub("\n", text))
     labelled = _labelled(lines)
-    if labelled:
+    if labelled or not lines:
         return labelled
-    last = next((line for line in reversed(lines) if line), "")
-    bare = _undress(last)
-    in_pair = bare != last.rstrip(".! ")
-    words = len(bare.split())
-    fits = _WORDS.fullmatch(bare) and words <= (6 if in_pair else 3)
-    return [bare] if fits else []
+    last = _undress(lines[-1])
+    if last != lines[-1].rstrip(".! ") and _is_words(last, most=6):
+        return [last]
+    marks = list(_MARK.finditer(text))
+    lone = _lines(text[marks[-1].end() :]) if len(marks) % 2 else lines
+    return [last] if len(lone) == 1 and _is_words(last, most=3) else []
+
+
+def _lines(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def _is_words(text: str, most: int) -> bool:
+    return bool(_WORDS.fullmatch(text)) and len(text.split()) <= most
