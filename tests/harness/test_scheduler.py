@@ -195,6 +195,27 @@ def test_a_fatal_fault_of_the_provider_ends_the_run_and_keeps_what_was_played(ma
     assert len(kept) >= len(many) - 4
 
 
+def test_nobody_is_left_waiting_for_a_reply_when_the_run_has_ended(many):
+    left = []
+
+    class Hanging(Listener):
+        async def reply(self, request):
+            if request.key[1] == 0:
+                raise FatalProviderError("No.")
+            left.append(request.key)
+            try:
+                await asyncio.sleep(60)
+            finally:
+                left.remove(request.key)
+
+    async def until_fatal():
+        with pytest.raises(FatalProviderError):
+            await play_all(many[::-1], Hanging(concurrency=2), keep=lambda episode: None)
+        return list(left)
+
+    assert asyncio.run(until_fatal()) == []
+
+
 def test_a_provider_error_costs_one_episode_only(many):
     def answer(request):
         if request.key[1] == 1:

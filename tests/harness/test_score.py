@@ -239,14 +239,30 @@ def test_keyword_arguments_and_splits_make_environments_of_their_own():
     assert names == ["agentgym/A-v0", "agentgym/A-v0 (x=1, y=z)", "agentgym/A-v0 [train]"]
 
 
-def test_the_order_of_the_record_does_not_matter():
+def test_the_order_of_the_record_does_not_matter_to_the_last_bit():
+    rng = np.random.default_rng(23)
     episodes = [
-        episode(s, r, success=(s * r) % 3 == 1, score=0.1 * s + r)
-        for s in range(5)
-        for r in range(3)
+        episode(s, r, success=bool(rng.random() < 0.5), score=float(rng.lognormal(sigma=4)))
+        for s in range(200)
+        for r in range(2)
     ]
 
-    assert score(episodes) == score(reversed(episodes))
+    for _ in range(20):
+        shuffled = [episodes[i] for i in rng.permutation(len(episodes))]
+        assert score(episodes) == score(shuffled)
+
+
+def test_pass_at_k_leaves_out_instances_with_fewer_rollouts():
+    complete = [episode(0, r, success=r == 0) for r in range(4)]
+    short = [episode(1, r, success=True) for r in range(3)]
+
+    found = score([*complete, *short]).environments[0].pass_at
+
+    assert {k: (each.mean, each.instances) for k, each in found.items()} == {
+        # Of the complete one's six pairs three hold the success; the other always succeeds.
+        2: (0.75, 2),
+        4: (1.0, 1),
+    }
 
 
 def test_the_later_of_two_episodes_with_one_key_counts():
