@@ -89,10 +89,13 @@ class SokobanOracle(TableOracle):
         cost = win.cost
         if not win.exact:
             return note._replace(cost_to_go=cost, value=-cost)
+        if cost == np.inf:
+            nothing = np.full(self.actions, -np.inf)
+            return Note(cost, -cost, nothing, note.best, dead_end=True, exact=True)
         wins = [self._after(state, action) for action in range(self.actions)]
         values = np.array([-1.0 - w.cost if w.exact else np.nan for w in wins])
-        best = (values == -cost) & (0.0 < cost < np.inf)
-        return Note(cost, -cost, values, best, cost == np.inf, not np.isnan(values).any())
+        best = (values == -cost) & (cost > 0.0)
+        return Note(cost, -cost, values, best, dead_end=False, exact=not np.isnan(values).any())
 
     def _after(self, state: State, action: int) -> Win:
         after = state.copy()

@@ -70,7 +70,7 @@ def step(state: Any, action: Any) -> Any:
     move = offset(action & 3, state[COLS])
     there = CELLS + state[PLAYER] + move
     gain = 0
-    what = state[there] | 1
+    what = state[there] | 1  # Whether on a target or not.
     if what == BOX_ON_TARGET:
         if (state[EXPLICIT] and action < 4) or state[there + move] > TARGET:
             return STEP_REWARD

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from agentgym.game import State
-from agentgym.games.sokoban.rooms import Room
+from agentgym.games.sokoban.rooms import MAX_CELLS, Room
 from agentgym.games.sokoban.rules import (
     BOX,
     BOX_ON_TARGET,
@@ -80,7 +80,7 @@ def fewest_pushes(state: State, room: Room, limit: int) -> Win:
 
 def box_set(state: State, room: Room) -> np.uint64 | None:
     """The boxes in the player's room as a set, see `box_sets`; None if one is lost for good."""
-    codes = state[CELLS : CELLS + 256]
+    codes = state[CELLS : CELLS + MAX_CELLS]
     cells = np.flatnonzero((codes == BOX) | (codes == BOX_ON_TARGET))
     inside = np.isin(cells, room.cells)
     live = room.live_of[np.searchsorted(room.cells, cells[inside])]

@@ -65,6 +65,8 @@ def read_boards(path: Path) -> list[Codes]:
     Raises:
         InvalidInstance: A board that breaks the rules; names the file, the line and the fault.
     """
+    if path.is_dir():
+        raise InvalidInstance(f"instances={str(path)!r} is a folder; give an XSB file.")
     text = path.read_text(encoding="utf-8", errors="replace")
     return [_codes(block) for block in _blocks(path.name, text.splitlines())]
 

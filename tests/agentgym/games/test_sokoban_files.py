@@ -127,6 +127,8 @@ def test_a_missing_or_empty_file_is_refused(tmp_path):
 
     with pytest.raises(InvalidInstance, match="no such file"):
         gym.make("agentgym/Sokoban-v0", instances=str(tmp_path / "none.xsb"))
+    with pytest.raises(InvalidInstance, match="is a folder"):
+        gym.make("agentgym/Sokoban-v0", instances=str(tmp_path))
     with pytest.raises(InvalidInstance, match="holds no instance"):
         gym.make("agentgym/Sokoban-v0", instances=str(empty))
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from itertools import pairwise
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -232,3 +233,31 @@ def test_every_level_spreads_its_lengths_as_casts_boards_do():
     for level, mean in (("6x6-2box", 8.75), ("7x7-3box", 16.4)):
         lengths = [oracle.note(made(level, "test", s).start).cost_to_go for s in range(300)]
         assert np.mean(lengths) == pytest.approx(mean, abs=1.5)
+
+
+def test_nothing_else_that_draws_or_plays_changes_an_episode():
+    """Process-wide generators make ProAct's and TextArena's episodes diverge (P6)."""
+
+    def play(disturbed):
+        env, other = gym.make("agentgym/Sokoban-v0"), gym.make("agentgym/Sokoban-7x7-3box-v0")
+        seen = [env.reset(seed=7)[0]]
+        for action in ("Up", "Left", "Down", "Right", "Down"):
+            if disturbed:
+                other.reset()
+                other.step("Up")
+                np.random.default_rng().random(3)
+            seen.append(env.step(action)[0])
+        return seen
+
+    assert play(disturbed=True) == play(disturbed=False)
+
+
+def test_a_reset_without_seed_draws_other_instances_but_always_the_same_ones():
+    """ProAct gives each of a group's episodes another level (P7)."""
+
+    def ids():
+        env = gym.make("agentgym/Sokoban-v0")
+        return [env.reset(seed=1)[1]["instance"], *(env.reset()[1]["instance"] for _ in range(4))]
+
+    assert ids() == ids()
+    assert len(set(ids())) == 5
