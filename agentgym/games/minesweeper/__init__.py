@@ -89,7 +89,8 @@ Milestones
 Variants
     | id | cost to go at the start | turns |
     |---|---|---|
-    | `agentgym/Minesweeper-v0`, `agentgym/Minesweeper-6x6-7-v0` (CAST in-distribution) | 2 to 24 | 30 |
+    | `agentgym/Minesweeper-v0` (CAST in-distribution) | 2 to 24 | 30 |
+    | `agentgym/Minesweeper-6x6-7-v0` (the same) | 2 to 24 | 30 |
     | `agentgym/Minesweeper-7x7-10-v0` (CAST unseen) | 3 to 30 | 40 |
     | `agentgym/Minesweeper-9x9-10-v0` | 3 to 32 | 100 |
     | `agentgym/Minesweeper-16x16-40-v0` | 36 to 100 | 350 |

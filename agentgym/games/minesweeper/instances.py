@@ -171,9 +171,15 @@ def load(path: Path, options: MinesweeperOptions) -> tuple[State, ...]:
     Raises:
         InvalidInstance: A line that is no such board, or no board at all; names file and line.
     """
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as fault:
+        raise InvalidInstance(
+            f"{path.name}: expected a file of JSON lines, got {fault}."
+        ) from fault
     boards = [
         _read_board(line, f"{path.name}:{number}")
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        for number, line in enumerate(lines, 1)
         if line.strip()
     ]
     if not boards:

@@ -31,6 +31,8 @@ WORDS = 3
 GIVEN_UP = 4
 """The budget was spent."""
 BUDGET = 5
+FRAME = 12
+"""Words of a frame of the search, see `winning`."""
 BASE = 6
 """What the entries of `slot` are counted from."""
 
@@ -44,6 +46,7 @@ class Book(NamedTuple):
         choice: While listing: of each undecided cell, 0 safe, 1 mine, -1 not tried yet.
         shows: What each cell shows in each layout: layout * CELL_COUNT + place in `cells`.
         subset: Subsets of layouts, each an ascending run; a stack.
+        frame: The search's frames, FRAME words a depth.
         ends: Where the runs of a split end, 10 words a depth.
         risky: Places of the cells worth a guess, safest first, LIMIT a depth.
         mined: In how many of the subset's layouts each of them is a mine.
@@ -57,6 +60,7 @@ class Book(NamedTuple):
     choice: npt.NDArray[np.int64]
     shows: npt.NDArray[np.uint8]
     subset: npt.NDArray[np.int16]
+    frame: npt.NDArray[np.int64]
     ends: npt.NDArray[np.int64]
     risky: npt.NDArray[np.int16]
     mined: npt.NDArray[np.int16]
@@ -75,6 +79,7 @@ def book() -> Book:
         choice=np.zeros(depths, np.int64),
         shows=np.empty(MAX_LAYOUTS * at.LIMIT, np.uint8),
         subset=np.empty(MAX_LAYOUTS * (MAX_LAYOUTS + 1) // 2 + MAX_LAYOUTS, np.int16),
+        frame=np.zeros(depths * FRAME, np.int64),
         ends=np.empty(depths * 10, np.int64),
         risky=np.empty(depths * at.LIMIT, np.int16),
         mined=np.empty(depths * at.LIMIT, np.int16),

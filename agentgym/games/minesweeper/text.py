@@ -15,19 +15,21 @@ from agentgym.games.minesweeper.instances import LEVELS, MinesweeperOptions
 _ACTION = re.compile(r"(reveal|flag)\s+([0-9]+)\s+([0-9]+)")
 _ACCEPTED = "'reveal R C' or 'flag R C', zero-indexed, for example 'reveal 0 3'"
 
-_RULES = """You are playing Minesweeper on a board of {size}. Some cells hide a mine; the first line of \
-the board says how many there are. Reveal every cell without a mine; revealing a mine loses.
+_RULES = """\
+You are playing Minesweeper on a board of at most {rows} rows and {cols} columns. Some cells hide \
+a mine; the first line of the board says how many do. Reveal every cell without a mine to win; \
+revealing a mine loses.
 A revealed cell shows how many of its 8 neighbours hold a mine. Around a 0 all cells without a \
 flag are revealed as well.
 Symbols: . hidden, F flag, 0 to 8 revealed, * the mine that was hit. Rows and columns count from 0.
 Actions, one per turn:
-reveal R C: reveal the hidden cell in row R, column C. A cell with a flag cannot be revealed.
+reveal R C: reveal the hidden cell in row R, column C; not while it carries a flag.
 flag R C: put a flag on the hidden cell in row R, column C, or take it off."""
 
 
 def instructions(options: MinesweeperOptions, layout: Layout) -> str:
     """The rules as told to a player."""
-    return _RULES.format(size=f"at most {layout.rows} rows and {layout.cols} columns")
+    return _RULES.format(rows=layout.rows, cols=layout.cols)
 
 
 def layout(options: MinesweeperOptions, starts: Sequence[State] | None) -> Layout:

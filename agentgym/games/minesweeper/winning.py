@@ -22,6 +22,7 @@ from agentgym.games.minesweeper.layouts import (
     BASE,
     BUDGET,
     CELL_COUNT,
+    FRAME,
     GIVEN_UP,
     LAYOUT_COUNT,
     MAX_LAYOUTS,
@@ -38,6 +39,10 @@ from agentgym.kernels import kernel
 
 _ROOT = 0
 _SCRAMBLE = -7046029254386353131
+
+# What stands in a frame: a subset, the guesses ranked for it, and the split by one of them.
+_START, _SIZE, _TOP, _GUESSES, _GUESS, _BEST = range(6)
+_END, _RUN, _RUN_START, _RUN_SIZE, _TOTAL, _REST = range(6, FRAME)
 
 
 @kernel
@@ -91,46 +96,103 @@ def reveal_wins(book: Any, place: Any, most: Any) -> Any:
         mined += book.shows[layout * count + place] == MINED
     if mined == 0:
         return most
-    top = split(book, _ROOT, layouts, layouts, place, 0)
-    return split_wins(book, layouts, top, 0, -1)
+    end = split(book, _ROOT, layouts, layouts, place, 0)
+    total, begin = np.int64(0), layouts
+    for run in range(MINED):
+        total += wins(book, begin, book.ends[run] - begin, end, 1)
+        begin = book.ends[run]
+    return total
 
 
 @kernel
 def wins(book: Any, start: Any, size: Any, top: Any, depth: Any) -> Any:
-    """In how many layouts of a subset best play wins; all above `top` is free."""
-    if size <= 1:
-        return size
-    known = recall(book, start, size)
-    if known >= 0 or book.numbers[GIVEN_UP]:
-        return max(known, 0)
-    best = np.int64(0)
-    guesses = rank_cells(book, start, size, depth)
-    if guesses < 0:
-        end = split(book, start, size, top, -1 - guesses, depth)
-        best = split_wins(book, top, end, depth, -1)
-    for k in range(guesses):
-        at_rank = depth * at.LIMIT + k
-        if size - book.mined[at_rank] <= best:
-            break
-        end = split(book, start, size, top, np.int64(book.risky[at_rank]), depth)
-        best = max(best, split_wins(book, top, end, depth, best))
-    remember(book, start, size, best)
-    return best
+    """In how many layouts of a subset best play wins; all above `top` is free.
+
+    A loop over frames of one depth each, since compiled recursion cannot be cached on disk.
+    """
+    first = depth
+    known = open_frame(book, depth, start, size, top)
+    if known >= 0:
+        return known
+    while True:
+        frame = depth * FRAME
+        if next_run(book, depth):
+            run, length = book.frame[frame + _RUN_START], book.frame[frame + _RUN_SIZE]
+            known = open_frame(book, depth + 1, run, length, book.frame[frame + _END])
+            if known >= 0:
+                book.frame[frame + _TOTAL] += known
+            else:
+                depth += 1
+        else:
+            best = book.frame[frame + _BEST]
+            remember(book, book.frame[frame + _START], book.frame[frame + _SIZE], best)
+            if depth == first:
+                return best
+            depth -= 1
+            book.frame[depth * FRAME + _TOTAL] += best
 
 
 @kernel
-def split_wins(book: Any, start: Any, end: Any, depth: Any, beat: Any) -> Any:
-    """The wins of all runs of a split; something not above `beat` if it can't be beaten."""
-    total, rest, begin = np.int64(0), end - start, start
-    for run in range(depth * 10, depth * 10 + MINED):
-        size = book.ends[run] - begin
-        if size > 0:
-            rest -= size
-            total += wins(book, begin, size, end, depth + 1)
-            if total + rest <= beat:
-                break
-        begin = book.ends[run]
-    return total
+def open_frame(book: Any, depth: Any, start: Any, size: Any, top: Any) -> Any:
+    """The wins of a subset if they are known, else -1 and a frame for the search."""
+    if size <= 1:
+        return np.int64(size)
+    known = recall(book, start, size)
+    if known >= 0 or book.numbers[GIVEN_UP]:
+        return max(known, np.int64(0))
+    frame = depth * FRAME
+    book.frame[frame + _START] = start
+    book.frame[frame + _SIZE] = size
+    book.frame[frame + _TOP] = top
+    book.frame[frame + _GUESSES] = rank_cells(book, start, size, depth)
+    book.frame[frame + _GUESS] = -1
+    book.frame[frame + _BEST] = 0
+    book.frame[frame + _RUN] = MINED
+    book.frame[frame + _TOTAL] = 0
+    book.frame[frame + _REST] = 0
+    return np.int64(-1)
+
+
+@kernel
+def next_run(book: Any, depth: Any) -> Any:
+    """Turn a frame to its next run of layouts to search; False if its best is found."""
+    frame = depth * FRAME
+    while True:
+        best, total = book.frame[frame + _BEST], book.frame[frame + _TOTAL]
+        while book.frame[frame + _RUN] < MINED and total + book.frame[frame + _REST] > best:
+            begin = book.frame[frame + _RUN_START] + book.frame[frame + _RUN_SIZE]
+            size = book.ends[depth * 10 + book.frame[frame + _RUN]] - begin
+            book.frame[frame + _RUN] += 1
+            book.frame[frame + _RUN_START] = begin
+            book.frame[frame + _RUN_SIZE] = size
+            book.frame[frame + _REST] -= size
+            if size > 0:
+                return True
+        book.frame[frame + _BEST] = max(best, total)
+        if not next_guess(book, depth):
+            return False
+
+
+@kernel
+def next_guess(book: Any, depth: Any) -> Any:
+    """Split a frame's subset by the next cell that may beat the best; False if there is none."""
+    frame = depth * FRAME
+    book.frame[frame + _GUESS] += 1
+    rank = book.frame[frame + _GUESS]
+    if rank >= book.frame[frame + _GUESSES]:
+        return False
+    size, place = book.frame[frame + _SIZE], np.int64(book.risky[depth * at.LIMIT + rank])
+    if size - book.mined[depth * at.LIMIT + rank] <= book.frame[frame + _BEST]:
+        return False
+    top = book.frame[frame + _TOP]
+    end = split(book, book.frame[frame + _START], size, top, place, depth)
+    book.frame[frame + _END] = end
+    book.frame[frame + _RUN] = 0
+    book.frame[frame + _RUN_START] = top
+    book.frame[frame + _RUN_SIZE] = 0
+    book.frame[frame + _TOTAL] = 0
+    book.frame[frame + _REST] = end - top
+    return True
 
 
 @kernel
@@ -157,7 +219,7 @@ def split(book: Any, start: Any, size: Any, top: Any, place: Any, depth: Any) ->
 def rank_cells(book: Any, start: Any, size: Any, depth: Any) -> Any:
     """List the cells worth a guess, safest first; returns how many.
 
-    If a cell that is safe in all layouts tells them apart, returns -1 minus its place instead.
+    A cell that is safe in all layouts and tells them apart is the only one worth it.
     """
     count, ranks = book.numbers[CELL_COUNT], depth * at.LIMIT
     first = book.subset[start] * count
@@ -171,7 +233,9 @@ def rank_cells(book: Any, start: Any, size: Any, depth: Any) -> Any:
         if same:
             continue
         if mined == 0:
-            return -1 - place
+            book.mined[ranks] = 0
+            book.risky[ranks] = place
+            return 1
         rank = ranks + made
         while rank > ranks and book.mined[rank - 1] > mined:
             book.mined[rank] = book.mined[rank - 1]
