@@ -153,8 +153,10 @@ def play(
         model: Name for the record.
         sampling: For the record.
     """
+    started = time.perf_counter()
     observation, info = env.reset(seed=assignment.key.seed)
-    begun = now = _Moment(observation, info)
+    now = _Moment(observation, info)
+    start = _start(now, time.perf_counter() - started)
     talk = _Talk(env, assignment.settings.style)
     turns: list[Turn] = []
     ending = None
@@ -168,7 +170,7 @@ def play(
             turns.append(turn)
             talk.note(turn, before.observation == now.observation)
             ending = _ending(turns, now, assignment.settings, env)
-    record = _episode(assignment, begun, now, turns, ending)
+    record = _episode(assignment, start, now, turns, ending)
     return record.model_copy(update={"model": model, "sampling": dict(sampling or {})})
 
 
@@ -337,13 +339,13 @@ def _stuck(turns: Sequence[Turn], limit: int | None) -> _Ending | None:
 
 
 def _episode(
-    assignment: Assignment, begun: _Moment, now: _Moment, turns: Sequence[Turn], ending: _Ending
+    assignment: Assignment, start: Start, now: _Moment, turns: Sequence[Turn], ending: _Ending
 ) -> Episode:
     spec = gym.registry[assignment.key.env_id]
     level = json.loads(assignment.key.kwargs).get("level", spec.kwargs.get("level", ""))
     return Episode(
         key=assignment.key,
-        instance=begun.info["instance"],
+        instance=now.info["instance"],
         level=level,
         env_version=agentgym.__version__,
         prompt_hash=prompts.prompt_hash(assignment.settings.style),
@@ -357,16 +359,17 @@ def _episode(
         progress=now.info["progress"],
         milestones=now.info["milestones"]["count"],
         milestone_total=now.info["milestones"]["total"],
-        start=_start(begun),
+        start=start,
         turns=tuple(turns),
     )
 
 
-def _start(begun: _Moment) -> Start:
+def _start(begun: _Moment, seconds: float) -> Start:
     return Start(
         observation=begun.observation,
         score=begun.info["score"],
         progress=begun.info["progress"],
         milestones=_indices(begun.info, "reached"),
         note=_note(begun.info),
+        seconds_game=seconds,
     )

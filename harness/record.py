@@ -98,6 +98,7 @@ class Start(Data, frozen=True):
         progress: 0 to 1.
         milestones: Indices of those reached already, in the card's order.
         note: The oracle's note; None where the environment was made with `oracle=False`.
+        seconds_game: That the environment worked for it, its oracle included.
     """
 
     observation: str
@@ -105,6 +106,7 @@ class Start(Data, frozen=True):
     progress: float
     milestones: tuple[int, ...] = ()
     note: Note | None = None
+    seconds_game: float = 0.0
 
 
 class Turn(Data, frozen=True):

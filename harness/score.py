@@ -315,7 +315,7 @@ def _prompt_tokens(episode: Episode) -> float | None:
 
 
 def _seconds(episode: Episode) -> float | None:
-    return math.fsum(
+    return episode.start.seconds_game + math.fsum(
         turn.seconds_waiting + turn.seconds_generating + turn.seconds_game for turn in episode.turns
     )
 

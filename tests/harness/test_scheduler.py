@@ -68,7 +68,8 @@ def many(assignment):
 
 def timeless(episode):
     turns = [turn.model_copy(update={"seconds_game": 0.0}) for turn in episode.turns]
-    return episode.model_copy(update={"turns": tuple(turns)}).model_dump_json()
+    start = episode.start.model_copy(update={"seconds_game": 0.0})
+    return episode.model_copy(update={"turns": tuple(turns), "start": start}).model_dump_json()
 
 
 def run(assignments, model, **arguments):

@@ -62,7 +62,13 @@ def episode(seed=0, rollout=0, *, success=False, turns=(), env="agentgym/A-v0", 
         model="m",
         success=success,
         progress=float(success),
-        start=Start(observation="", score=0.0, progress=0.0, note=fields.pop("start_note", note())),
+        start=Start(
+            observation="",
+            score=0.0,
+            progress=0.0,
+            note=fields.pop("start_note", note()),
+            seconds_game=0.125,
+        ),
         turns=turns,
         **fields,
     )
@@ -188,7 +194,7 @@ def test_metrics_of_one_episode_by_hand():
         "turns": 5.0,
         "tokens": 40.0,
         "prompt tokens": None,
-        "seconds": 8.75,
+        "seconds": 8.875,
     }
 
 
