@@ -22,8 +22,10 @@ def show(found: SuiteResults, console: Console) -> None:
         console.print("No episode was played.")
         return
     columns = (*found.environments, *((found.overall,) if len(found.environments) > 1 else ()))
-    for begin in range(0, len(columns), _MOST_COLUMNS):
-        console.print(_table(columns[begin : begin + _MOST_COLUMNS]))
+    tables = math.ceil(len(columns) / _MOST_COLUMNS)
+    size = math.ceil(len(columns) / tables)
+    for begin in range(0, len(columns), size):
+        console.print(_table(columns[begin : begin + size]))
     console.print(_legend(columns), style="dim", markup=False, highlight=False)
 
 
@@ -74,5 +76,5 @@ def _legend(columns: Sequence[Results]) -> str:
     )
     lines.append("with one rollout each); none where all instances gave the same number.")
     if len(columns) > 1:
-        lines.append("all: shares averaged over the environments, each with the same weight")
+        lines.append("all: shares averaged over the environments with equal weight")
     return "\n".join(lines)
