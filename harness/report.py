@@ -71,10 +71,8 @@ def _cell(estimate: Estimate | None) -> str:
 def _legend(columns: Sequence[Results]) -> str:
     shown = [m for m in _SHOWN if any(m in results.metrics for results in columns)]
     lines = [f"{metric}: {METRICS[metric].meaning}" for metric in shown]
-    lines.append(
-        "[low, high]: 95 % interval of the mean, clustered by instance (Wilson's for rates"
-    )
-    lines.append("with one rollout each); none where all instances gave the same number.")
+    lines.append("[low, high]: 95 % interval of the mean, clustered by instance; none where all")
+    lines.append("instances gave one number; for rates with one rollout each it is Wilson's")
     if len(columns) > 1:
         lines.append("all: shares averaged over the environments with equal weight")
     return "\n".join(lines)
