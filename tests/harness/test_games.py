@@ -1,13 +1,16 @@
 """The loop on the real games: how their episodes end, and that nothing a model says breaks them."""
 
+import asyncio
 import json
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from harness import models
 from harness.models import scripted
 from harness.record import Episode, Result
+from harness.scheduler import play_all
 
 CORNER = """
 #####
@@ -170,6 +173,24 @@ def test_any_text_is_a_reply(assignment, finish, env_id):
             assert turn.valid or turn.observation == after.observation
 
     check()
+
+
+def timeless(episode):
+    turns = [turn.model_copy(update={"seconds_game": 0.0}) for turn in episode.turns]
+    start = episode.start.model_copy(update={"seconds_game": 0.0})
+    return episode.model_copy(update={"turns": tuple(turns), "start": start}).model_dump_json()
+
+
+def test_games_and_oracles_in_threads_give_what_they_give_alone(assignment):
+    many = [assignment(env_id, seed=seed) for seed in range(6) for env_id in NATIVE]
+
+    def play(concurrency):
+        kept = []
+        model = models.load("random", concurrency=concurrency)
+        asyncio.run(play_all(many, model, keep=kept.append))
+        return sorted(map(timeless, kept))
+
+    assert play(8) == play(1)
 
 
 @pytest.mark.parametrize("env_id", NATIVE[:2])
