@@ -108,15 +108,13 @@ def test_2048_goes_on_after_success_and_ends_when_the_board_is_full(
 
 
 def test_2048_without_the_target_tile_is_lost(assignment, finish, fenced, boards):
-    kwargs = boards([0, 2, 8, 4], [4, 8, 16, 32], [64, 128, 256, 512], [4, 64, 8, 16])
+    # Left fills the board; the 2 or 4 that is spawned stands between 8 and 32.
+    kwargs = boards([0, 2, 4, 8], [4, 8, 16, 32], [64, 128, 256, 512], [4, 64, 8, 16])
 
-    played, _ = finish(
-        assignment("agentgym/2048-v0", kwargs=kwargs), lambda request: fenced("Left")
-    )
+    played, _ = finish(assignment("agentgym/2048-v0", kwargs=kwargs), lambda r: fenced("Left"))
 
-    # One tile is spawned, a 2 or a 4, and neither can merge but with the 4 below or the 2 beside.
-    assert played.result in (Result.LOST, Result.STEP_LIMIT)
-    assert not played.success
+    assert (played.result, played.success, played.terminated) == (Result.LOST, False, True)
+    assert len(played.turns) == 1
 
 
 def test_2048_cut_short_after_success_keeps_both(assignment, finish, fenced, boards):
