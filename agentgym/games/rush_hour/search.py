@@ -70,7 +70,7 @@ def draw_board(state: Any, count: Any) -> None:
 
 @kernel
 def redraw_piece(state: Any) -> Any:
-    """Draw one piece of the board, not the red car, anew; False if the board is no use then."""
+    """Draw one piece, not the red car, anew; False if that makes no other board that may be won."""
     pieces, count = room(state), 0
     while count < pieces and state[SHAPE + count] != 0:
         count += 1
@@ -79,10 +79,10 @@ def redraw_piece(state: Any) -> Any:
     place, lane = state[SHAPE + 2 * pieces + piece], (shape >> 2) & 7
     first = place * n + lane if shape >> 5 else lane * n + place
     state[OCCUPIED] ^= line(first, n if shape >> 5 else 1, shape & 3)
-    if not draw_piece(state, piece):
+    if not draw_piece(state, piece) or state[SHAPE + piece] == shape or shut_in(state):
         return False
     place_all(state)
-    return not shut_in(state)
+    return True
 
 
 @kernel
