@@ -62,6 +62,8 @@ class Arguments:
     """What of the earlier turns the model is sent: nothing, or everything."""
     max_tokens: int | None = None
     """Upper limit of one reply, in tokens."""
+    max_turns: int | None = None
+    """Turn limit of an episode, in place of the environment's own."""
     out: Path | None = None
     """Folder of the run; runs/MODEL-SUITE if not given."""
     base_url: str | None = None
@@ -155,6 +157,7 @@ def _suite(arguments: Arguments) -> Suite:
         split=arguments.split,
         history=arguments.history,
         max_tokens=arguments.max_tokens,
+        max_turns=arguments.max_turns,
     )
     return suites.changed(suite, changes)
 

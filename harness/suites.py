@@ -83,7 +83,7 @@ class Changes:
         split: Of each row.
         history: "stateless" or "full".
         max_tokens: Upper limit of one reply.
-        max_turns: Upper limit of an episode, below the environment's own.
+        max_turns: Turn limit of an episode, in place of the environment's own.
     """
 
     instances: int | None = None
@@ -209,9 +209,9 @@ def _core() -> Suite:
             "The default level of each game: 200 test instances, 4 rollouts, 3,200 episodes. "
             "Sokoban, Rush Hour and Minesweeper with the whole history, at most 24,000, 16,000 "
             "and 24,000 replies. 2048 without history, and it costs more than the rest together: "
-            "a game of random play takes about 140 turns, so 800 games some 110,000 replies, and "
+            "a game of random play takes about 120 turns, so 800 games some 95,000 replies, and "
             "a model that reaches the 2048 tile takes about 1,000 turns a game, 800,000 replies; "
-            "--env leaves it out, --instances makes it smaller."
+            "--env leaves it out, --instances and --max-turns make it smaller."
         ),
         rows=(*rows, last),
     )

@@ -225,6 +225,43 @@ def test_a_record_of_another_schema_is_refused_and_kept(command):
     assert path.read_text() == newer
 
 
+def test_every_option_reaches_the_record(command):
+    options = {"--split": "train", "--history": "full", "--max-tokens": "9", "--max-turns": "3"}
+    options |= {"--temperature": "0.5", "--top-p": "0.7", "--seed": "4", "--concurrency": "2"}
+
+    status, _, _ = command(
+        *("--model", "random", "--instances", "1"), *(word for o in options.items() for word in o)
+    )
+
+    header = read_header(Path("runs/random-HarnessWalk-v0")).configuration
+    [played] = read_all(Path("runs/random-HarnessWalk-v0", EPISODES))
+    row = header.suite["rows"][0]
+    assert status == 0
+    assert (row["split"], played.key.split) == ("train", "train")
+    assert row["settings"]["style"]["history"] == "full"
+    assert (row["settings"]["max_tokens"], row["settings"]["max_turns"]) == (9, 3)
+    assert len(played.turns) == 3
+    assert header.model_settings["sampling"]["seed"] == 4
+
+
+def test_sampling_comes_from_the_command_line_else_from_the_suite(monkeypatch, tmp_path):
+    asked = []
+
+    def load(name, **given):
+        asked.append(given)
+        raise FatalProviderError("Enough.")
+
+    monkeypatch.setattr(evaluation.models, "load", load)
+    monkeypatch.chdir(tmp_path)
+
+    for more in ((), ("--temperature", "0", "--top-p", "1", "--base-url", "u")):
+        assert evaluation.main(["--model", "m", "--suite", "cast", *more]) == 1
+
+    found = [(g["sampling"].temperature, g["sampling"].top_p, g["base_url"]) for g in asked]
+    assert found == [(0.6, 0.95, None), (0.0, 1.0, "u")]
+    assert asked[0]["sampling"].max_tokens == 16_384
+
+
 def test_help_teaches(command):
     status, out, _ = command("--help", env=None)
 
