@@ -139,7 +139,6 @@ def _evaluate(arguments: Arguments, given: Sequence[str], console: Console) -> i
     )
     folder = arguments.out or Path("runs") / _folder_name(arguments)
     enter = partial(run_folder.enter, folder, _configuration(suite, model), given)
-    console.print(f"{model.name} plays {suite.name}; the record is in {folder}", highlight=False)
     episodes = asyncio.run(_play(suite, model, enter, console))
     return _report(suite, episodes, console)
 
@@ -193,6 +192,8 @@ async def _play(suite: Suite, model: Model, enter: Callable[[], Path], console: 
     """Play what the record lacks; the path of the record."""
     try:
         path = enter()
+        said = f"{model.name} plays {suite.name}; the record is in {path.parent}"
+        console.print(said, markup=False, highlight=False, soft_wrap=True)
         with record.Writer(path) as writer:
             done = {each.key: each.success for each in record.playable(record.read(path))}
             all_of_them = suites.assignments(suite)
