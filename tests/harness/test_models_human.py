@@ -56,9 +56,9 @@ def test_the_rules_are_shown_once_per_episode() -> None:
 
 def test_long_lists_of_actions_are_cut_and_unknown_ones_said() -> None:
     human, screen = _human("a\nb\n")
-    asyncio.run(human.reply(_request(legal=tuple(f"<{n}>" for n in range(50)))))
-    assert "<39>, ..." in screen.getvalue()
-    assert "<40>" not in screen.getvalue()
+    asyncio.run(human.reply(_request(legal=tuple(f"[b]{n}" for n in range(50)))))
+    assert "[b]39, ..." in screen.getvalue()
+    assert "[b]40" not in screen.getvalue()
     asyncio.run(human.reply(_request(legal=())))
     assert "Any action." in screen.getvalue()
 

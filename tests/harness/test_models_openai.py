@@ -371,6 +371,11 @@ def test_reasoning_is_kept_apart(field: str, serve) -> None:
     assert (reply.text, reply.reasoning) == ("```up```", "I think so.")
 
 
+def test_reasoning_alone_is_a_reply(serve) -> None:
+    reply = ask(serve(Answer(body=completion(None, reasoning="Up."))).url)
+    assert (reply.text, reply.reasoning, reply.retries) == ("", "Up.", 0)
+
+
 def test_reasoning_cut_off_before_any_content_is_length(serve) -> None:
     reply = ask(serve(Answer(body=completion(None, "length", reasoning="Hmm, I"))).url)
     assert (reply.text, reply.reasoning, reply.stop_reason) == ("", "Hmm, I", "length")
@@ -455,29 +460,48 @@ def test_more_requests_than_connections_are_refused() -> None:
         models.load("openai/tiny", base_url="http://127.0.0.1:1/v1", concurrency=1001)
 
 
-def test_as_many_requests_as_asked_for_are_in_flight_and_no_more(serve) -> None:
-    gate, arrived, most = threading.Barrier(120), threading.Lock(), [0, 0]
+class Together(Answer):
+    """Waits until so many requests are here at the same time."""
 
-    class Together(Answer):
-        def send(self, handler: BaseHTTPRequestHandler) -> None:
-            with arrived:
-                most[0] += 1
-                most[1] = max(most)
-            gate.wait(60)  # Goes on when 120 requests are here at the same time.
-            with arrived:
-                most[0] -= 1
-            GOOD.send(handler)
+    def __init__(self, requests: int):
+        super().__init__()
+        self.gate = threading.Barrier(requests)
 
-    server = serve(Together())
-    server.socket.listen(256)
+    def send(self, handler: BaseHTTPRequestHandler) -> None:
+        self.gate.wait(60)
+        GOOD.send(handler)
 
-    async def all_at_once() -> list[Reply]:
-        model = OpenAIModel(Order("openai/tiny", server.url, concurrency=120), QUICK)
-        replies = await asyncio.gather(*(model.reply(REQUEST) for _ in range(240)))
+
+def at_once(url: str, requests: int, concurrency: int) -> list[Reply]:
+    async def gather() -> list[Reply]:
+        model = OpenAIModel(Order("openai/tiny", url, concurrency=concurrency), QUICK)
+        replies = await asyncio.gather(*(model.reply(REQUEST) for _ in range(requests)))
         await model.close()
         return replies
 
-    replies = asyncio.run(all_at_once())
+    return asyncio.run(gather())
+
+
+def test_as_many_requests_as_asked_for_are_in_flight(serve) -> None:
+    server = serve(Together(120))
+    server.socket.listen(256)
+    replies = at_once(server.url, requests=240, concurrency=120)
     assert [reply.retries for reply in replies] == [0] * 240
-    assert most[1] == 120
-    assert sum(reply.seconds_waiting > 0 for reply in replies) >= 120
+    # The second half waited for the first.
+    assert sum(reply.seconds_waiting > 0.001 for reply in replies) >= 120
+
+
+def test_no_more_requests_than_asked_for_are_in_flight(serve) -> None:
+    most: list[int] = []
+
+    class Slow(Answer):
+        def send(self, handler: BaseHTTPRequestHandler) -> None:
+            inside.append(1)
+            most.append(len(inside))
+            time.sleep(0.1)
+            inside.pop()
+            GOOD.send(handler)
+
+    inside: list[int] = []
+    at_once(serve(Slow()).url, requests=12, concurrency=3)
+    assert max(most) == 3
