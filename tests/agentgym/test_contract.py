@@ -12,8 +12,17 @@ from agentgym.contract import check_game
 from tests.agentgym import golden
 
 SLOW = {"Sokoban-10x10-4box-v0", "RushHour-expert-v0", "RushHour-grandmaster-v0"}
-"""Ids whose instances take seconds; one seed each in the quick tests."""
-ROWS = [pytest.param(row, id=row.id) for row in agentgym.ROWS]
+"""Ids whose instances take up to seconds."""
+
+
+def _params(rows):
+    return [
+        pytest.param(row, id=row.id, marks=[pytest.mark.slow] if row.id in SLOW else [])
+        for row in rows
+    ]
+
+
+ROWS = _params(agentgym.ROWS)
 
 
 def _arguments(row):
@@ -22,21 +31,19 @@ def _arguments(row):
 
 @pytest.mark.parametrize("row", ROWS)
 def test_the_contract_holds(row):
-    seeds = range(1) if row.id in SLOW else range(3)
-
-    check_game(row.game, seeds=seeds, **_arguments(row))
+    check_game(row.game, seeds=range(2), **_arguments(row))
 
 
 @pytest.mark.parametrize("observation", ["text", "grid"])
 @pytest.mark.parametrize("action", ["text", "index"])
-@pytest.mark.parametrize("row", [r for r in ROWS if r.values[0].id not in SLOW])
+@pytest.mark.parametrize("row", ROWS)
 def test_gymnasiums_own_check_passes(row, observation, action):
     env = gym.make(f"agentgym/{row.id}", observation=observation, action=action)
 
     check_env(env.unwrapped)
 
 
-@pytest.mark.parametrize("row", [r for r in ROWS if r.values[0].id not in SLOW])
+@pytest.mark.parametrize("row", ROWS)
 def test_a_batch_is_its_single_games(row):
     n = 5
     batch = gym.make_vec(f"agentgym/{row.id}", num_envs=n, action_mask=True)
