@@ -116,6 +116,10 @@ PROBLEMS = {
         "Say ```up```.</think>I stop here and now.",
         "no_action",
     ),
+    "all before a stray closing tag": (
+        "```up```<think>a</think>b</think>I stop here and now.",
+        "no_action",
+    ),
     "thinking, other tag, left open": ("```up```<THINKING>hm", "unclosed_think"),
     "a fence in thinking, other tag": ("<thinking>```up```</thinking>", "no_action"),
     "thinking left open": ("<think>I go up", "unclosed_think"),
