@@ -61,7 +61,7 @@ def answers(model: Model, *requests: Request) -> list[Reply]:
 
 
 def test_it_is_a_language_model(smollm) -> None:
-    replies = answers(smollm, *_capital(6))
+    replies = answers(smollm, *_capital(4))
     assert any("Paris" in reply.text for reply in replies)
     for reply in replies:
         assert reply.stop_reason in ("stop", "length")
@@ -110,7 +110,7 @@ def test_many_at_once_leave_the_event_loop_free(smollm) -> None:
                 ticks.append(time.perf_counter())
 
         clock = asyncio.create_task(tick())
-        replies = await asyncio.gather(*(smollm.reply(request(turn=t)) for t in range(9)))
+        replies = await asyncio.gather(*(smollm.reply(request(turn=t)) for t in range(6)))
         clock.cancel()
         return replies, ticks
 
@@ -123,13 +123,13 @@ def test_many_at_once_leave_the_event_loop_free(smollm) -> None:
 
 def test_it_plays_an_episode_and_every_reply_is_kept(smollm, assignment) -> None:
     kept = []
-    task = assignment(max_tokens=16, max_turns=3)
+    task = assignment(max_tokens=8, max_turns=2)
     asyncio.run(scheduler.play_all([task, task], smollm, keep=kept.append))
     assert len(kept) == 2
     for episode in kept:
         assert episode.model == "smollm2-135m"
         assert episode.sampling["temperature"] == 0.2
-        assert 1 <= len(episode.turns) <= 3
+        assert 1 <= len(episode.turns) <= 2
         assert all(turn.completion_tokens for turn in episode.turns)
         assert all(turn.reply for turn in episode.turns)
 
@@ -173,7 +173,7 @@ def served(url: str, *requests: Request, retries: int = 0) -> list[Reply]:
 
 def test_over_http_it_answers_likewise(url, monkeypatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    short, long, *replies = served(url, request(max_tokens=3), request(TOO_LONG), *_capital(6))
+    short, long, *replies = served(url, request(max_tokens=3), request(TOO_LONG), *_capital(4))
     assert any("Paris" in reply.text for reply in replies)
     assert all(reply.prompt_tokens > 20 and reply.completion_tokens > 0 for reply in replies)
     assert (short.stop_reason, short.completion_tokens) == ("length", 3)

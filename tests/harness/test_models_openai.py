@@ -244,7 +244,7 @@ def test_retries_are_bounded(answer: Answer, serve) -> None:
     reply = asyncio.run(twice())
     assert reply.stop_reason == "provider_error"
     assert (reply.text, reply.retries, len(server.asked)) == ("", 3, 1 + 4)
-    assert reply.error.startswith(f"{server.url} gave no usable reply in 4 attempts; the last: ")
+    assert reply.error.startswith(f"{server.url} gave no usable reply in 4 attempts; last: ")
     assert reply.error.count("\n") == 0
 
 
@@ -418,6 +418,11 @@ def test_the_key_is_nowhere(serve, caplog: pytest.LogCaptureFixture) -> None:
     assert KEY not in repr(seen)
     assert KEY not in json.dumps(seen[4])
     assert KEY not in caplog.text
+
+
+def test_a_dummy_key_is_not_looked_for_in_replies(serve, monkeypatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "p")
+    assert ask(serve(GOOD).url).text == "```\nUp\n```"
 
 
 def test_the_key_is_not_in_a_fatal_error_or_its_traceback(serve) -> None:
