@@ -98,7 +98,8 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         with self.server.lock:
-            self.server.asked.append((self.path, dict(self.headers), body, time.monotonic()))
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            self.server.asked.append((self.path, headers, body, time.monotonic()))
             number = len(self.server.asked)
         self.server.answers[min(number, len(self.server.answers)) - 1].send(self)
 
