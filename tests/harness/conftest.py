@@ -3,6 +3,7 @@
 import gymnasium as gym
 import pytest
 
+from harness import eval as evaluation
 from harness.episode import Assignment, Settings, make, play
 from harness.record import Key
 from harness.request import Reply
@@ -20,6 +21,18 @@ def walk():
     )
     yield WALK
     del gym.registry[WALK]
+
+
+@pytest.fixture(scope="session")
+def scripted_runs(tmp_path_factory):
+    """Folders of two runs of three real games, three instances each, by `oracle` and `random`."""
+    ids = ("agentgym/Sokoban-v0", "agentgym/RushHour-v0", "agentgym/Minesweeper-v0")
+    folders = []
+    for model in ("oracle", "random"):
+        folders.append(tmp_path_factory.mktemp("runs") / model)
+        command = ["--model", model, "--instances", "3", "--out", str(folders[-1]), "--env", *ids]
+        assert evaluation.main(command) == 0
+    return tuple(folders)
 
 
 @pytest.fixture
