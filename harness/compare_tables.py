@@ -73,8 +73,12 @@ def _short(name: str) -> str:
     return name.removeprefix("agentgym/").replace(" (", "\n(")
 
 
+def _title(name: str) -> str:
+    return "all environments, with equal weight" if name == "all" else _short(name)
+
+
 def _pairs(found: Found, name: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=_short(name), title_justify="left")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=_title(name), title_justify="left")
     for column in ("pair", "difference", "higher", "lower", "equal", "p", "verdict"):
         table.add_column(column, justify="left" if column in ("pair", "verdict") else "right")
     for pair in found.pairs:
@@ -118,7 +122,7 @@ def _instances(found: Found, most: int, console: Console) -> None:
     if not rows:
         _print(console, "The runs have the same number on every instance.")
         return
-    title = f"The {len(rows)} instances on which they differ most"
+    title = f"Instances on which they differ most: {len(rows)}"
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=title, title_justify="left")
     table.add_column("environment", overflow="fold")
     table.add_column("seed", justify="right")

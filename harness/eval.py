@@ -18,7 +18,7 @@ from rich.text import Text
 
 import agentgym
 from agentgym.errors import AgentGymError
-from harness import models, prompts, record, report, run_folder, scheduler, score, suites
+from harness import listing, models, prompts, record, report, run_folder, scheduler, score, suites
 from harness.models import PlayerQuit, Sampling
 from harness.progress import Counts, Display
 from harness.request import Model
@@ -39,6 +39,8 @@ examples:
       any OpenAI-compatible server; the key is read from OPENAI_API_KEY
   python -m harness.eval --model random --env agentgym/2048-v0 --instances 100
       environments of your own choice, without a suite
+  python -m harness.eval --list
+      suites, environments, levels and models, a line each
 """
 
 
@@ -86,6 +88,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     given = list(sys.argv[1:] if argv is None else argv)
     console, faults = Console(), Console(stderr=True)
+    if "--list" in given:  # Needs no --model, which tyro would ask for.
+        listing.show(console)
+        return 0
     arguments = _read(given, console)
     try:
         spoilt = _evaluate(arguments, given, console)

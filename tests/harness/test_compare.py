@@ -168,7 +168,7 @@ def test_only_the_common_part_is_compared_and_its_size_said(run, capsys):
     assert "Compared on 2 of 4 instances (50 %)" in shown
     assert "1 provider errors left out" in shown
     assert "Tied with each other: {A, B}" in shown
-    assert "The 1 instances on which they differ most" in shown
+    assert "Instances on which they differ most: 1" in shown
 
 
 def test_nothing_in_common_is_refused(run, capsys):
