@@ -137,7 +137,8 @@ def _go_back(room: Any, work: Any, level: Any) -> Any:
                 if distances[rank * floors + origin] == FAR:
                     distances[rank * floors + origin] = level + 1
                     then[rank] = more = True
-                if box >= 0 and taken[box] and live_of[player] >= 0:
+                if box >= 0 and taken[box]:
+                    # With room behind it to pull, the player stands on a live cell.
                     pulled = rank_of(moved(sets[rank], count, live_of[box], live_of[player]), count)
                     if distances[pulled * floors + origin] == FAR:
                         distances[pulled * floors + origin] = level + 1
@@ -166,7 +167,7 @@ def boxes_of(state: Any, table: Any) -> Any:
             if live != FAR:
                 boxes = put(boxes, count, live)
                 count += 1
-            elif code == BOX or table[FLOOR_OF + cell] != FAR:
+            elif code == BOX:
                 lost = True
     return boxes, count, lost or count != table[BOX_COUNT]
 

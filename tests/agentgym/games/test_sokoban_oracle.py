@@ -347,6 +347,25 @@ def test_nothing_found_says_so(monkeypatch):
         oracle.solve(state)
 
 
+def test_whatever_a_small_budget_leaves_known_is_true(monkeypatch):
+    """The start may be solved within a budget that some of its successors exceed."""
+    state = state_of(["#######", "#_____#", "#_XPXO#", "#__O__#", "#_____#", "#######"])
+    truth = TABLE.note(state)
+    seen = set()
+    for limit in range(1, 60):
+        monkeypatch.setattr("agentgym.games.sokoban.oracle._LEAST_NODES", limit)
+        note = GAME.make_oracle(SokobanOptions(), -limit).note(state)
+        known = ~np.isnan(note.action_values)
+
+        assert not note.dead_end
+        assert note.exact == (known.all() and note.cost_to_go == truth.cost_to_go)
+        assert not note.cost_to_go < truth.cost_to_go
+        assert (note.action_values[known] == truth.action_values[known]).all()
+        assert (note.best <= truth.best).all()
+        seen.add((int(known.sum()), note.cost_to_go == truth.cost_to_go, note.exact))
+    assert {(3, True, False), (4, True, True)} <= seen
+
+
 def test_a_large_board_with_an_easy_win_is_solved_exactly():
     wide = "#" + "_" * 14 + "#"
     rows = ["#" * 16, *[wide] * 12, "#_XXXXXXXX___P_#", "#_OOOOOOOO_____#", "#" * 16]
