@@ -180,7 +180,8 @@ def timeless(episode):
 
 
 def test_games_and_oracles_in_threads_give_what_they_give_alone(assignment):
-    many = [assignment(env_id, seed=seed) for seed in range(6) for env_id in NATIVE]
+    ids = [*NATIVE, "agentgym/2048-3x3-v0"]
+    many = [assignment(env_id, seed=seed) for seed in range(6) for env_id in ids]
 
     def play(concurrency):
         kept = []
