@@ -76,3 +76,9 @@ def _legend(columns: Sequence[Results]) -> str:
     if len(columns) > 1:
         lines.append("all: shares averaged over the environments with equal weight")
     return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    from harness import report_html
+
+    raise SystemExit(report_html.main())
