@@ -16,13 +16,13 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from harness import score
 from harness.record import Result
-from harness.verdicts import Trace
+from harness.verdicts import Trace, Verdict
 
 _MOST_LINES = 80
 _MOST_BINS = 6
 # Colours that matplotlib writes and the page's style sheet gives their meaning to.
-_INK, _FAINT, _GOOD, _BAD, _LIMIT, _OTHER = (f"#0102{k:02x}" for k in range(6))
-_STYLE = {
+_INK, _FAINT, _GOOD, _BAD, _LIMIT, _OTHER, _QUIET = (f"#0102{k:02x}" for k in range(7))
+_STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "font.size": 9,
     "axes.spines.top": False,
@@ -59,6 +59,7 @@ def draw(traces: Sequence[Trace]) -> list[Figure]:
         _success_by_length(traces),
         _endings(traces),
         _costs(traces),
+        _actions(traces),
         _first_mistakes(traces),
         _tokens(traces),
     ]
@@ -217,6 +218,39 @@ def _costs(traces: Sequence[Trace]) -> Figure:
 def _spread(n: int, most: int) -> list[int]:
     """At most so many of the numbers below n, evenly spread."""
     return list(range(n)) if n <= most else [n * k // most for k in range(most)]
+
+
+_VERDICTS = {
+    Verdict.BEST: ("best", _GOOD),
+    Verdict.FINE: ("nothing lost", _GOOD),
+    Verdict.BLUNDER: ("blunder", _LIMIT),
+    Verdict.FATAL: ("into a dead end", _BAD),
+    Verdict.INVALID: ("no valid action", _OTHER),
+    Verdict.LOST: ("in a dead end", _QUIET),
+    Verdict.UNKNOWN: ("not judged", _QUIET),
+}
+
+
+def _actions(traces: Sequence[Trace]) -> Figure:
+    title = "What the oracle says of the actions"
+    total = sum(each.turns for each in traces)
+    if not total:
+        return Figure(title, "", "No turn was played.")
+    counts = {v: sum(each.verdicts.get(v, 0) for each in traces) for v in _VERDICTS}
+    shown = [verdict for verdict in reversed(_VERDICTS) if counts[verdict]]
+
+    def paint(axes: Any) -> None:
+        shares = [counts[verdict] / total for verdict in shown]
+        colours = [_VERDICTS[verdict][1] for verdict in shown]
+        bars = axes.barh([_VERDICTS[v][0] for v in shown], shares, height=0.6, color=colours)
+        axes.bar_label(bars, [f"{share:.0%}" for share in shares], padding=4)
+        axes.set_xlim(0, max(shares) * 1.15)
+        axes.xaxis.set_visible(False)
+        axes.spines["bottom"].set_visible(False)
+        axes.tick_params(length=0)
+
+    text = f"Share of all {total:,} turns; a blunder puts the win further off than a best action."
+    return Figure(title, _svg(title, paint), text)
 
 
 def _first_mistakes(traces: Sequence[Trace]) -> Figure:

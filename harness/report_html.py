@@ -249,7 +249,6 @@ def _page(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    pages.filters["estimate"] = _estimate
     names = [found.name for found in results.environments if found.episodes]
     return pages.get_template("report.html.j2").render(
         header=header,
@@ -257,6 +256,7 @@ def _page(
         results=results,
         columns=_columns(results),
         metrics={name: m for name, m in score.METRICS.items() if name in _shown(results)},
+        estimate=_estimate,
         tiles=_tiles(results, traces),
         figures={n: figures.draw([t for t in traces if t.environment == n]) for n in names},
         episodes="[" + ",\n".join(embedded.json) + "]",
@@ -309,9 +309,8 @@ def _tiles(results: SuiteResults, traces: Sequence[Trace]) -> list[tuple[str, st
             between = f"{100 * found.low:.0f} to {100 * found.high:.0f} %"
             tiles.append((title, f"{100 * found.mean:.0f} %", between))
     blundered = sum(each.blunders > 0 for each in traces)
-    turns = sum(each.turns for each in traces)
     mistakes = sum(each.blunders for each in traces)
-    tiles.append(("blunders", f"{mistakes:,}", f"in {turns:,} turns, {blundered:,} episodes"))
+    tiles.append(("blunders", f"{mistakes:,}", f"in {blundered:,} of {len(traces):,} episodes"))
     if overall.provider_errors:
         tiles.append(("left out", f"{overall.provider_errors:,}", "provider errors"))
     return tiles

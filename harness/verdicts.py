@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -107,6 +108,7 @@ class Trace:
             is one; None if there was none.
         tokens: Reply tokens by turn; characters where the backend does not count tokens.
         counted: `tokens` are tokens.
+        verdicts: How many turns got which.
     """
 
     key: Key
@@ -120,6 +122,7 @@ class Trace:
     first_dead_end: int | None
     tokens: array[float]
     counted: bool
+    verdicts: Mapping[Verdict, int]
 
     @property
     def turns(self) -> int:
@@ -130,7 +133,8 @@ class Trace:
 def trace(episode: Episode) -> Trace:
     """What the figures need of an episode."""
     notes = [episode.start.note, *(turn.note for turn in episode.turns)]
-    mistakes = [n for n, each in enumerate(judged(episode), 1) if each.verdict in MISTAKES]
+    found = [each.verdict for each in judged(episode)]
+    mistakes = [number for number, verdict in enumerate(found, 1) if verdict in MISTAKES]
     dead = (number for number, note in enumerate(notes) if note is not None and note.dead_end)
     counted = all(turn.completion_tokens is not None for turn in episode.turns)
     lengths = (
@@ -149,4 +153,5 @@ def trace(episode: Episode) -> Trace:
         first_dead_end=next(dead, None),
         tokens=array("d", lengths),
         counted=counted,
+        verdicts=Counter(found),
     )

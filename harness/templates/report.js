@@ -7,7 +7,7 @@
     invalid: "no valid action", lost: "in a dead end", unknown: "not judged",
   };
   const COLOURS = {
-    best: "--good", fine: "--good", blunder: "--warn", fatal: "--bad", invalid: "--other", lost: "--line", unknown: "--soft",
+    best: "--good", fine: "--good", blunder: "--warn", fatal: "--bad", invalid: "--other", lost: "--quiet", unknown: "--quiet",
   };
   const MISTAKES = ["blunder", "fatal"];
   let episode = null; // the one that is shown
@@ -76,7 +76,7 @@
       const note = before(turn);
       const dead = note && note.dead;
       const height = dead || cost === null ? 46 : 8 + (82 * cost) / most;
-      const colour = turn < turns ? COLOURS[episode.turns[turn].verdict] : episode.success ? "--good" : dead ? "--bad" : "--soft";
+      const colour = turn < turns ? COLOURS[episode.turns[turn].verdict] : episode.success ? "--good" : dead ? "--bad" : "--quiet";
       strip.append(bar(turn + 0.08, 100 - height, 0.84, height, `var(${colour})`));
     });
     const cursor = bar(0, 0, 1, 100, "var(--accent)");
@@ -84,8 +84,8 @@
     cursor.setAttribute("fill-opacity", "0.22");
     strip.append(cursor);
     byId("strip-legend").textContent = known
-      ? "Bars: fewest turns to a win, before each turn, coloured by what the oracle says of the action. Click one to go there."
-      : "A bar for each turn, coloured by what the oracle says of the action. Click one to go there.";
+      ? "A bar for each turn, as high as the win is far. Click one to go there."
+      : "A bar for each turn. Click one to go there.";
   }
 
   function bar(x, y, width, height, fill) {
