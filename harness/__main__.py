@@ -6,14 +6,17 @@ import sys
 from collections.abc import Sequence
 
 from agentgym.errors import UnknownName
+from harness import compare, report_html
 from harness import eval as evaluation
 
-COMMANDS = {"eval": evaluation.main}
+COMMANDS = {"eval": evaluation.main, "compare": compare.main, "report": report_html.main}
 """What each command calls with the arguments after its name."""
 _HELP = """usage: agentgym COMMAND ...
 
 commands:
-  eval    let a model play a suite, record it, and print its scores (python -m harness.eval)
+  eval     let a model play a suite, record it, and print its scores (python -m harness.eval)
+  compare  say which of several runs is better (python -m harness.compare)
+  report   write a run as one HTML file with a replay viewer (python -m harness.report)
 
 agentgym COMMAND --help says more.
 """
