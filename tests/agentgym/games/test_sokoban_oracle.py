@@ -20,6 +20,7 @@ from agentgym.games.sokoban.oracle import push_optimal
 from agentgym.games.sokoban.rooms import survey
 from agentgym.games.sokoban.table import size_of
 from agentgym.games.sokoban.wins import box_set
+from agentgym.splits import instance
 from tests.agentgym.games import sokoban_plain as plainly
 from tests.agentgym.games.sokoban_plain import MOVES, boards, plain, play, state_of
 
@@ -124,6 +125,18 @@ def test_the_table_is_exact(rows):
 @settings(max_examples=150, deadline=None)
 def test_the_search_is_exact(rows):
     check(SEARCH, rows)
+
+
+@pytest.mark.parametrize(("level", "count"), [("7x7-3box", 40), ("8x8-3box", 15)])
+def test_search_and_table_agree_on_generated_boards(level, count):
+    options = SokobanOptions(level=level)
+    for seed in range(count):
+        start = instance(GAME, options, "train", seed).start
+        searched, known = SEARCH.note(start), TABLE.note(start)
+
+        assert (searched.cost_to_go, searched.exact) == (known.cost_to_go, True)
+        assert (searched.action_values == known.action_values).all()
+        assert (searched.best == known.best).all()
 
 
 @given(boards(inner=3, boxes=2))
