@@ -13,9 +13,8 @@ INSTANCES = [
     ("Sokoban-6x6-2box-v0", 100, 0.002),
     ("Sokoban-7x7-3box-v0", 60, 0.010),
     ("Sokoban-10x10-4box-v0", 6, 2.0),
-    ("RushHour-7car-v0", 100, 0.003),
-    ("RushHour-9car-v0", 60, 0.012),
 ]
+TABLES = [("RushHour-7car-v0", 100, 0.003), ("RushHour-9car-v0", 60, 0.012)]
 FIRST_STEP = (
     "import agentgym, gymnasium as gym; env = gym.make('agentgym/{}'); "
     "env.reset(seed=0); env.step('Up')"
