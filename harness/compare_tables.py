@@ -32,7 +32,8 @@ def show(found: Found, most: int, console: Console) -> None:
     """
     _print(console, f"{found.metric}: {METRICS[found.metric].meaning}")
     _print(console, _basis(found))
-    console.print(_runs(found))
+    _print(console, _names(found))
+    console.print(_means(found))
     for name in next(iter(found.means.values())):
         console.print(_pairs(found, name))
         _print(console, _ties(found, name))
@@ -55,17 +56,24 @@ def _basis(found: Found) -> str:
     )
 
 
-def _runs(found: Found) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("run")
-    table.add_column("model", overflow="fold")
-    table.add_column("folder", overflow="fold")
-    for name in next(iter(found.means.values())):
-        table.add_column(_short(name), justify="right", overflow="fold")
+def _names(found: Found) -> str:
+    """A line per run."""
+    lines: list[str] = []
     for run in found.runs:
-        spoilt = f"\n{run.spoilt} provider errors left out" if run.spoilt else ""
-        cells = (_interval(each) for each in found.means[run.label].values())
-        table.add_row(run.label, run.model, f"{run.folder}{spoilt}", *cells)
+        spoilt = f", {run.spoilt} provider errors left out" if run.spoilt else ""
+        lines.append(f"{run.label}: {run.model}, {run.folder}{spoilt}")
+    return "\n".join(lines)
+
+
+def _means(found: Found) -> Table:
+    """A row per environment, a column per run."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("mean", overflow="fold")
+    for run in found.runs:
+        table.add_column(run.label, justify="right", overflow="fold")
+    for name in next(iter(found.means.values())):
+        cells = (_interval(found.means[run.label][name]) for run in found.runs)
+        table.add_row(_short(name), *cells)
     return table
 
 

@@ -2,12 +2,14 @@
 
 import json
 import re
+import runpy
 import shutil
 import sys
 from collections import Counter
 
 import pytest
 
+from harness import __main__ as program
 from harness import figures, record, report_html, run_folder, score, verdicts
 from harness.record import Key, Result
 
@@ -86,6 +88,31 @@ def test_the_command_line(written, tmp_path, capsys):
     assert f"{len(few)} of 9 episodes are here" in out.read_text(encoding="utf-8")
 
 
+def test_both_names_of_the_command_write_it(written, tmp_path, monkeypatch):
+    first, second = tmp_path / "1.html", tmp_path / "2.html"
+
+    assert program.main(["report", str(written[0]), "--out", str(first)]) == 0
+    monkeypatch.setattr(sys, "argv", ["report", str(written[0]), "--out", str(second)])
+    monkeypatch.delitem(sys.modules, "harness.report")
+    with pytest.raises(SystemExit) as end:
+        runpy.run_module("harness.report", run_name="__main__")
+
+    assert end.value.code == 0
+    assert first.read_bytes() == second.read_bytes() == written[1].read_bytes()
+
+
+def test_an_episode_without_a_turn_is_drawn(assignment, finish, fenced):
+    played, _ = finish(assignment(), lambda request: fenced("Right"))
+    stopped = played.model_copy(update={"turns": (), "result": Result.CONTEXT_OVERFLOW})
+
+    drawn = figures.draw([verdicts.trace(stopped)])
+
+    assert [f.title for f in drawn if f.text == "No turn was played."] == [
+        "What the oracle says of the actions",
+        "Reply tokens per turn",
+    ]
+
+
 def test_a_large_run_is_embedded_in_part_with_equal_shares():
     sizes = {
         Key(env_id=env_id, seed=seed, rollout=rollout): 10
@@ -153,9 +180,12 @@ def test_figures_say_why_they_are_not_there(assignment, finish, fenced):
     assert all(figure.svg.startswith("<svg") for figure in seen.values())
 
 
-@pytest.fixture(scope="session")
-def browser():
-    """A real headless Chromium."""
+@pytest.fixture(scope="module")
+def browser(written):
+    """A real headless Chromium; closed with this module, for until then its event loop runs here.
+
+    So the runs behind `written`, which need a loop of their own, are played before.
+    """
     api = pytest.importorskip(
         "playwright.sync_api", reason="The package playwright is not installed."
     )
