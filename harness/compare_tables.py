@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from harness.comparison import Found, Pair
+from harness.paired import Comparison
 from harness.score import METRICS, Estimate
-
-if TYPE_CHECKING:
-    from harness.compare import Found, Pair
-    from harness.paired import Comparison
 
 _LEGEND = (
     "difference: of the means over instances, with its 95 % interval over the paired instances;"
