@@ -79,9 +79,8 @@ class MinesweeperOracle:
         worth = float(win_probability(state, self.budget, workspace(), book(), values))
         if worth == worth:
             return worth, True
-        memory = deck()
-        memory.draws[:] = 0, state_key(state)
-        return float(estimate_wins(state, self.budget, workspace(), memory, values)), False
+        key = state_key(state)
+        return float(estimate_wins(state, key, self.budget, workspace(), deck(), values)), False
 
     def solve(self, state: State) -> list[int]:
         """Action indices of a shortest win by the true mines: this peeks.

@@ -50,7 +50,7 @@ class Deck(NamedTuple):
         starts: Of each drawn layout a state of the position, without flags.
         play: The state that is played on.
         odds: Mine probability of each cell of the position.
-        draws: How many random words were drawn.
+        draws: How many random words were drawn, and the key they are drawn from.
     """
 
     starts: npt.NDArray[np.int64]
@@ -72,20 +72,23 @@ def deck() -> Deck:
 
 
 @kernel
-def estimate_wins(state: Any, limit: Any, space: Any, deck: Any, values: Any) -> Any:
+def estimate_wins(state: Any, key: Any, limit: Any, space: Any, deck: Any, values: Any) -> Any:
     """The probability of winning with the safest-cell policy; nan if no layout can be drawn.
 
     Args:
         state: A state in play.
+        key: Of the random draws.
         limit: Most nodes of the layers.
         space: The workspace.
-        deck: The estimate's memory; `draws` holds the counter 0 and the key.
+        deck: The estimate's memory.
         values: float64, one number per cell: filled with the estimates after its reveal; nan
             where nothing is hidden, or where too many cells are less risky.
     """
     work, ways = space
     cells = values.size
     values[:] = math.nan
+    deck.draws[0] = 0
+    deck.draws[1] = key
     if not read_odds(state, state[MINES], limit, work, ways):
         return math.nan
     for cell in range(cells):

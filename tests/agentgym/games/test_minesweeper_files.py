@@ -117,3 +117,18 @@ def test_an_environment_plays_a_file(tmp_path):
     assert info["oracle"]["best_actions"] == ("reveal 0 3", "reveal 1 3")
     assert env.step("reveal 0 3")[4]["oracle"]["best_actions"] == ("reveal 1 3",)
     assert env.step("reveal 1 3")[4]["success"]
+
+
+def test_boards_of_both_orientations_share_the_largest_layout(load):
+    mines = [[0, 2], [1, 2], [2, 2], [2, 1], [2, 0]]
+    wide = {"rows": 24, "cols": 30, "mines": mines, "first_click": [0, 0]}
+    states = load(wide, {**wide, "rows": 30, "cols": 24})
+    oracle = GAME.make_oracle(MinesweeperOptions(), 10**6)
+
+    for state in states:
+        assert (state[rules.HEIGHT], state[rules.WIDTH]) == (30, 30)
+        plan = oracle.solve(state)
+        assert len(plan) == oracle.note(state).cost_to_go
+        for action in plan:
+            rules.step(state, action)
+        assert rules.success(state)

@@ -1,6 +1,7 @@
 """The probability of winning: exact against plain recursion, and estimated by play."""
 
 import json
+from collections import Counter
 from fractions import Fraction
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from agentgym.games.minesweeper import GAME, MinesweeperOptions, mine_probabilities, rules, sampling
 from agentgym.games.minesweeper.exact import count_layouts_exact
 from agentgym.games.minesweeper.layouts import MAX_LAYOUTS, STATES, book
-from agentgym.games.minesweeper.oracle import state_key
+from agentgym.games.minesweeper.oracle import spread_values, state_key
 from agentgym.games.minesweeper.sampling import SAMPLES
 from agentgym.games.minesweeper.workspace import workspace
 from tests.agentgym.games.minesweeper_plain import layouts, near, position, states, win_odds
@@ -28,9 +29,9 @@ def started(level, seed):
 
 def estimate(state):
     """Value and values of the reveals, by play where a search would do."""
-    memory, values = sampling.deck(), np.empty(state.size - rules.CELLS)
-    memory.draws[:] = 0, state_key(state)
-    value = sampling.estimate_wins(state, BUDGET, workspace(), memory, values)
+    values, deck = np.empty(state.size - rules.CELLS), sampling.deck()
+    key = state_key(state)
+    value = sampling.estimate_wins(state, key, BUDGET, workspace(), deck, values)
     return value, values
 
 
@@ -156,17 +157,33 @@ def test_reveals_are_estimated_near_the_truth():
     assert np.corrcoef(values[hidden], exact[hidden])[0, 1] > 0.95
 
 
-def test_the_drawn_layouts_agree_with_what_is_seen_and_with_the_odds():
-    state = position(["_1___1_", "_______", "__2____"], 5)
-    possible = set(layouts(state))
-    odds = mine_probabilities(state).ravel()
-    estimate(state)
-    starts = sampling.deck().starts[:, : state.size]
-    mines = (starts[:, rules.CELLS :] & rules.MINE) != 0
+def test_every_layout_is_drawn_equally_often():
+    state = position(["_____", "_1___", "_3___", "_____"], 5)
+    values, deck, drawn = np.empty(20), sampling.deck(), Counter()
+    for key in range(60):
+        sampling.estimate_wins(state, key, BUDGET, workspace(), deck, values)
+        mines = (deck.starts[:, rules.CELLS : rules.CELLS + 20] & rules.MINE) != 0
+        drawn.update(frozenset(np.flatnonzero(laid).tolist()) for laid in mines)
+    expected = 60 * SAMPLES / 360
+    deviation = sum((count - expected) ** 2 / expected for count in drawn.values())
 
-    assert {frozenset(np.flatnonzero(laid).tolist()) for laid in mines} <= possible
-    hidden = ~np.isnan(odds)
-    assert np.abs(mines.mean(axis=0) - odds)[hidden].max() < 4 * 0.5 / np.sqrt(SAMPLES)
+    assert set(drawn) == set(layouts(state))
+    # Chi-square with 359 degrees of freedom: mean 359, standard deviation 27.
+    assert abs(deviation - 359) < 5 * 27
+
+
+def test_an_estimate_never_outweighs_a_proof():
+    state = position(["__", "_1", "_1"], 1)
+    values, best = (
+        np.array([0.4, 0.4, 0.9, np.nan, 0.9, np.nan] + [-np.inf] * 6),
+        np.zeros(12, bool),
+    )
+    best[:2] = True
+    spread_values(state, 0.4, True, values, best)
+    assert np.flatnonzero(best).tolist() == [0, 1]
+
+    spread_values(state, 0.4, False, values, best)
+    assert np.flatnonzero(best).tolist() == [2, 4]
 
 
 def test_an_estimate_hangs_on_the_state_alone():
