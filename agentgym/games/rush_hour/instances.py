@@ -16,12 +16,10 @@ from agentgym.games.rush_hour.component import form, room_of
 from agentgym.games.rush_hour.graph import Graph, make_graph, put
 from agentgym.games.rush_hour.options import LEVELS, SIZE_GENERATED, Level, RushHourOptions
 from agentgym.games.rush_hour.rules import FIELDS, SIZE, action_count, legal, success
-from agentgym.games.rush_hour.search import climb, draw_placement, draw_winnable
+from agentgym.games.rush_hour.search import climb, draw_placement
 
-LOOK, FULL, SEARCHED = 1 << 14, 1 << 17, 1 << 13
+LOOK, FULL, SEARCHED = 1 << 14, 1 << 17, 1 << 14
 """Most states of a first look, of a component of the placed and of the searched levels."""
-HEAT = 12
-"""Of the search, see `search.climb`."""
 
 
 class _Found(NamedTuple):
@@ -58,21 +56,20 @@ def _placed(state: State, count: int, level: Level) -> Iterator[_Found]:
     """Random placements whose distance from a win is in the band."""
     small, graph = make_graph(count, LOOK, linked=False), make_graph(count, FULL)
     while True:
-        yield _Found(state, graph, int(draw_placement(state, small, graph, count, *level.slides)))
+        size = int(draw_placement(state, small, graph, level.trucks, *level.slides))
+        yield _Found(state, graph, size)
 
 
 def _searched(state: State, count: int, level: Level) -> Iterator[_Found]:
-    """Farthest states of boards that a walk comes to."""
+    """Farthest states of the boards that a walk comes to."""
     low, high = level.slides
-    graph, saved = make_graph(count, SEARCHED), np.empty_like(state)
-    states = int(draw_winnable(state, graph, count))
+    graph, saved, size = make_graph(count, SEARCHED), np.empty_like(state), 0
     while True:
-        deepest = int(graph.costs[graph.order[states - 1]])
-        states = int(climb(state, saved, graph, deepest, low, HEAT))
+        size = int(climb(state, saved, graph, size, level.trucks, low))
+        costs = graph.costs[graph.order[:size]]
         start = state.copy()
-        costs = graph.costs[graph.order[:states]]
         put(start, graph, graph.order[int(np.searchsorted(costs, high, side="right")) - 1])
-        yield _Found(start, graph, states)
+        yield _Found(start, graph, size)
 
 
 def load(path: Path, options: RushHourOptions) -> tuple[State, ...]:

@@ -17,21 +17,23 @@ class Level(NamedTuple):
     Attributes:
         pieces: Fewest and most pieces, the red car among them.
         slides: Fewest and most slides from the start to a win.
+        trucks: Of twelve pieces that are drawn.
         farthest: The start is a state of its graph that is farthest from a win (or at the most
             slides), on a board that was searched for; else it is a random placement.
     """
 
     pieces: tuple[int, int]
     slides: tuple[int, int]
+    trucks: int
     farthest: bool
 
 
 LEVELS: Mapping[str, Level] = MappingProxyType(
     {
-        "7car": Level((7, 7), (6, 8), farthest=False),
-        "9car": Level((9, 9), (7, 9), farthest=False),
-        "expert": Level((11, 13), (20, 34), farthest=True),
-        "grandmaster": Level((12, 13), (35, 51), farthest=True),
+        "7car": Level((7, 7), (6, 8), 4, farthest=False),
+        "9car": Level((9, 9), (7, 9), 4, farthest=False),
+        "expert": Level((11, 13), (20, 34), 5, farthest=True),
+        "grandmaster": Level((12, 13), (35, 51), 5, farthest=True),
     }
 )
 """CAST's two levels (arXiv 2607.25308; windows of its released data), and two harder ones."""

@@ -24,33 +24,48 @@ from agentgym.kernels import kernel
 
 TRIES = 30
 """Places that are drawn for a piece before the board is given up."""
+HEAT = 8
+"""A board whose farthest state is nearer to a win by k is kept with probability (HEAT / 16)^k,
+and by k nearer than wanted, once there, with probability 1 / 16^k."""
+PATIENCE = 2_000_000
+"""States that a walk explores before it begins again with another board."""
 
 
 @kernel
-def draw_piece(state: Any, piece: Any) -> Any:
+def draw_piece(state: Any, piece: Any, trucks: Any) -> Any:
     """Give a piece a random length, way, lane and free place; False after `TRIES` failures.
 
-    A truck has probability 1/3, a vertical piece 1/2; no piece but the red car lies in its row.
-    Only SHAPE, the place and OCCUPIED are filled.
+    A truck has probability `trucks` / 12, a vertical piece 1 / 2.
     """
-    n, pieces = state[SIZE], room(state)
     for _ in range(TRIES):
-        length = 3 if draw_below(state, 3) == 0 else 2
-        vertical, lane = draw_below(state, 2), draw_below(state, n)
-        place = draw_below(state, n - length + 1)
-        first = place * n + lane if vertical else lane * n + place
-        bits = line(first, n if vertical else 1, length)
-        if (vertical or lane != EXIT_ROW) and not state[OCCUPIED] & bits:
-            state[OCCUPIED] |= bits
-            state[SHAPE + piece] = length + 4 * lane + 32 * vertical
-            state[SHAPE + 2 * pieces + piece] = place
+        length = 3 if draw_below(state, 12) < trucks else 2
+        vertical, lane = draw_below(state, 2), draw_below(state, state[SIZE])
+        if _lay(state, piece, length + 4 * lane + 32 * vertical):
             return True
     return False
 
 
 @kernel
-def draw_board(state: Any, count: Any) -> None:
-    """Draw a board with that many pieces until one has no column that shuts the red car in.
+def _lay(state: Any, piece: Any, shape: Any) -> Any:
+    """Give a piece a shape and a random place; False if it is taken, or in the red car's row.
+
+    Only SHAPE, the place and OCCUPIED are filled.
+    """
+    n, length, lane, vertical = state[SIZE], shape & 3, (shape >> 2) & 7, shape >> 5
+    place = draw_below(state, n - length + 1)
+    first = place * n + lane if vertical else lane * n + place
+    bits = line(first, n if vertical else 1, length)
+    if state[OCCUPIED] & bits or (lane == EXIT_ROW and not vertical):
+        return False
+    state[OCCUPIED] |= bits
+    state[SHAPE + piece] = shape
+    state[SHAPE + 2 * room(state) + piece] = place
+    return True
+
+
+@kernel
+def draw_board(state: Any, count: Any, trucks: Any) -> None:
+    """Draw boards with that many pieces until one has no column that shuts the red car in.
 
     The red car begins in any column but the last two, as in CAST's generator.
     """
@@ -63,23 +78,29 @@ def draw_board(state: Any, count: Any) -> None:
         state[OCCUPIED] = line(EXIT_ROW * n + red(state), 1, RED_LENGTH)
         drawn = True
         for piece in range(1, count):
-            drawn = drawn and draw_piece(state, piece)
+            drawn = drawn and draw_piece(state, piece, trucks)
         drawn = drawn and not shut_in(state)
     place_all(state)
 
 
 @kernel
-def redraw_piece(state: Any) -> Any:
-    """Draw one piece, not the red car, anew; False if that makes no other board that may be won."""
-    pieces, count = room(state), 0
-    while count < pieces and state[SHAPE + count] != 0:
-        count += 1
+def redraw_piece(state: Any, count: Any, trucks: Any) -> Any:
+    """Draw one piece anew, or move it to a lane beside its own; not the red car.
+
+    False, the state being of no use then, if that makes no other board, or one that is dead.
+    """
     piece = 1 + draw_below(state, count - 1)
     n, shape = state[SIZE], state[SHAPE + piece]
-    place, lane = state[SHAPE + 2 * pieces + piece], (shape >> 2) & 7
-    first = place * n + lane if shape >> 5 else lane * n + place
-    state[OCCUPIED] ^= line(first, n if shape >> 5 else 1, shape & 3)
-    if not draw_piece(state, piece) or state[SHAPE + piece] == shape or shut_in(state):
+    length, lane, vertical = shape & 3, (shape >> 2) & 7, shape >> 5
+    place = state[SHAPE + 2 * room(state) + piece]
+    first = place * n + lane if vertical else lane * n + place
+    state[OCCUPIED] ^= line(first, n if vertical else 1, length)
+    if draw_below(state, 2):
+        drawn = draw_piece(state, piece, trucks)
+    else:
+        lane += 2 * draw_below(state, 2) - 1
+        drawn = 0 <= lane < n and _lay(state, piece, length + 4 * lane + 32 * vertical)
+    if not drawn or state[SHAPE + piece] == shape or shut_in(state):
         return False
     place_all(state)
     return True
@@ -115,27 +136,19 @@ def depth(state: Any, graph: Any) -> Any:
 
 
 @kernel
-def restore(state: Any, saved: Any) -> None:
-    """Take a board back, but not what it drew."""
-    drawn = state[COUNTER]
-    state[:] = saved
-    state[COUNTER] = drawn
-
-
-@kernel
-def draw_placement(state: Any, small: Any, graph: Any, count: Any, low: Any, high: Any) -> Any:
+def draw_placement(state: Any, small: Any, graph: Any, trucks: Any, low: Any, high: Any) -> Any:
     """Draw boards until one is `low` to `high` slides from a win; returns its number of states.
 
     Args:
         state: Filled with the board.
         small: A graph for a first look: most boards have a shorter win, or none.
         graph: Filled with the board's component; boards with larger ones are not taken.
-        count: Number of pieces.
+        trucks: Of twelve pieces.
         low: Fewest slides.
         high: Most slides.
     """
     while True:
-        draw_board(state, count)
+        draw_board(state, graph.movers.shape[0], trucks)
         if near(state, small, low - 1) == low:
             states = depth(state, graph)
             if states and low <= graph.costs[0] <= high:
@@ -143,43 +156,49 @@ def draw_placement(state: Any, small: Any, graph: Any, count: Any, low: Any, hig
 
 
 @kernel
-def draw_winnable(state: Any, graph: Any, count: Any) -> Any:
-    """Draw boards until one can be won; returns its number of states."""
+def climb(state: Any, saved: Any, graph: Any, states: Any, trucks: Any, low: Any) -> Any:
+    """Walk from board to board until the farthest state of one is `low` slides from a win.
+
+    Simulated annealing at one temperature, see `HEAT`. In each turn a single piece is moved, from
+    any state of the component. Returns the number of states.
+
+    Args:
+        state: Where the last walk ended; filled with some state of the board found.
+        saved: Room for a state.
+        graph: The component of `state`; filled with that of the board. Boards with larger ones
+            than it has room for are not taken.
+        states: Their number; 0 to begin with a drawn board.
+        trucks: Of twelve pieces.
+        low: See above.
+    """
+    count, spent, deepest = graph.movers.shape[0], 0, 0
+    if states:
+        deepest = graph.costs[graph.order[states - 1]]
     while True:
-        draw_board(state, count)
-        states = depth(state, graph)
-        if states:
-            return states
+        saved[:] = state
+        fresh = deepest == 0 or spent > PATIENCE
+        if fresh:
+            draw_board(state, count, trucks)
+            spent = 0
+        states = depth(state, graph) if fresh or redraw_piece(state, count, trucks) else 0
+        spent += states
+        now = graph.costs[graph.order[states - 1]] if states else 0
+        heat = HEAT if deepest < low else 1
+        if states and (fresh or now >= min(deepest, low) - _slack(state, heat)):
+            deepest = now
+            put(state, graph, draw_below(state, states))
+            if now >= low:
+                return states
+        else:
+            # The board is taken back, but not what it drew.
+            saved[COUNTER] = state[COUNTER]
+            state[:] = saved
 
 
 @kernel
-def climb(state: Any, saved: Any, graph: Any, deepest: Any, low: Any, heat: Any) -> Any:
-    """Walk from board to board until the farthest state of one is `low` slides from a win.
-
-    Simulated annealing at one temperature: a single piece is drawn anew, from any state of the
-    component; a board whose farthest state is nearer by k is kept with probability (heat / 16)^k.
-    Past `low` nothing below it is kept. Returns the number of states.
-
-    Args:
-        state: A board, or the one that the last walk ended at.
-        saved: Room for a state.
-        graph: Filled with the component; boards with larger ones are not taken.
-        deepest: Slides from the board's farthest state to a win.
-        low: See above.
-        heat: 0 to 15.
-    """
-    while True:
-        saved[:] = state
-        states = depth(state, graph) if redraw_piece(state) else 0
-        if states:
-            now = graph.costs[graph.order[states - 1]]
-            allowed = min(deepest, low)
-            while deepest < low and now < allowed and draw_below(state, 16) < heat:
-                allowed -= 1
-            if now >= allowed:
-                deepest = now
-                put(state, graph, draw_below(state, states))
-                if now >= low:
-                    return states
-                continue
-        restore(state, saved)
+def _slack(state: Any, heat: Any) -> Any:
+    """How much less deep a board may be than the last one."""
+    slack = 0
+    while draw_below(state, 16) < heat:
+        slack += 1
+    return slack
