@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from hypothesis import strategies as st
 
+from agentgym.games.sokoban import GAME
 from agentgym.games.sokoban.boards import make_state
 from agentgym.games.sokoban.glyphs import SYMBOLS
 
@@ -88,6 +89,16 @@ def fewest_pushes(position):
             else:
                 queue.append((after, pushes + 1))
     return math.inf
+
+
+def follow(oracle, state):
+    """Notes along the best actions until the win, a different one each time if there are many."""
+    state, notes = state.copy(), []
+    while not GAME.success(state):
+        notes.append(oracle.note(state))
+        best = np.flatnonzero(notes[-1].best)
+        GAME.step(state, int(best[len(notes) % len(best)]))
+    return notes
 
 
 def draw(position, shape):
