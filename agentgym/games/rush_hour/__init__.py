@@ -87,8 +87,12 @@ Milestones
     the instance has); then `out`.
 
 Variants
-    `RushHour-v0` is `RushHour-7car-v0`; further `RushHour-9car-v0` (CAST unseen),
-    `RushHour-expert-v0`, `RushHour-grandmaster-v0`.
+    | id | slides | turns |
+    |---|---|---|
+    | `agentgym/RushHour-v0`, `agentgym/RushHour-7car-v0` (CAST in-distribution) | 6 to 8 | 20 |
+    | `agentgym/RushHour-9car-v0` (CAST unseen) | 7 to 9 | 20 |
+    | `agentgym/RushHour-expert-v0` | 20 to 34 | 60 |
+    | `agentgym/RushHour-grandmaster-v0` | 35 to 51 | 100 |
 
 Versions
     v0: first release.
