@@ -102,8 +102,9 @@ def _card_index() -> str:
 
 
 def _first_sentence(of: Card) -> str:
-    text = " ".join((of.summary or of.sections["Description"]).split())
-    return re.split(r"(?<=[.!?:;]) ", text)[0]
+    """What the summary says after the game's name."""
+    described = " ".join(of.summary.split()).partition(": ")[2]
+    return re.split(r"(?<=[.!?;]) ", described)[0]
 
 
 def _info_page() -> str:
