@@ -225,10 +225,10 @@ def test_a_board_said_to_shut_the_car_in_is_dead(board):
 def test_a_drawn_board_is_a_board_and_stays_one(key, count):
     state = np.zeros(FIELDS + 3 * 13, np.int64)
     state[KEY], state[SIZE] = key, 6
-    draw_board(state, count)
+    draw_board(state, count, 4)
     for _ in range(10):
         before = state.copy()
-        if not redraw_piece(state):
+        if not redraw_piece(state, count, 4):
             before[COUNTER] = state[COUNTER]
             state = before
         board = board_of_state(state)
