@@ -70,10 +70,10 @@ def specialise(template: Kernel, label: str, **rules: Kernel) -> Kernel:
     return _compile(copy, f"_{label}_{salt}")
 
 
-def _compile(function: Any, suffix: str, **how: bool) -> Kernel:
+def _compile(function: Any, suffix: str, *, forceinline: bool = False) -> Kernel:
     # numba names cache files after __qualname__, which is how the digest gets into the key.
     function.__qualname__ += f"{suffix}_{source_digest(_source(function))}"
-    return numba.njit(cache=True, error_model="numpy", **how)(function)
+    return numba.njit(cache=True, error_model="numpy", forceinline=forceinline)(function)
 
 
 def _source(function: Any) -> str:

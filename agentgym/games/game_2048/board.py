@@ -22,14 +22,14 @@ UP, DOWN, LEFT, RIGHT = range(4)
 
 ONE = 0x01_01_01_01_01
 LOW = 0x7F_7F_7F_7F_7F
-TOP = 0x80_80_80_80_80
+TOP_BITS = 0x80_80_80_80_80
 ALL = 0xFF_FF_FF_FF_FF
 
 
 @inlined
 def filled(row: Any) -> Any:
     """Mark the lanes that hold a tile."""
-    return (row + LOW) & TOP
+    return (row + LOW) & TOP_BITS
 
 
 @inlined
@@ -241,7 +241,7 @@ def put(board: Any, space: Any, place: Any, exponent: Any) -> Any:
     """
     a, b, c, d, e = board
     number = (place + 1) * ONE
-    enough = ((space | TOP) - number) & TOP
+    enough = ((space | TOP_BITS) - number) & TOP_BITS
     column = mask(enough & -enough)
     number = (number - (space << 8)) & column
     one = column & ONE
