@@ -21,7 +21,7 @@ def test_every_name_has_one_line(capsys):
     text = "\n".join(lines)
     assert "level 6x6-2box, at most 30 turns" in text
     assert "Sokoban: push all boxes onto targets" in text
-    assert "2048: Slide the tiles of a square board" in text
+    assert "2048: slide and merge tiles" in text
     assert "3,200 episodes." in text
 
 
