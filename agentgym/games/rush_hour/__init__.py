@@ -53,9 +53,11 @@ Start
     win is 6 to 8 (7 to 9) slides away. `expert` (11 to 13 pieces, 20 to 34 slides) and
     `grandmaster` (12 or 13 pieces, 35 to 51; 51 is the most that any board without walls needs,
     github.com/fogleman/rush) come from a walk from board to board that keeps what is deeper, until
-    the board's farthest state is deep enough: that state is the start. Two starts of one state
-    graph are one instance for the splits, whatever their labels; in CAST's data half of the test
-    boards have a training board in their own graph. `instances=path` loads boards, one a line:
+    the board's farthest state is deep enough: that state is the start. Boards with more than
+    131,072 states (16,384 where they are searched for) are left out. Two starts of one state graph
+    are one instance for the splits, whatever their labels and whatever jammed pieces or walls
+    stand where nothing moves; in CAST's data half of the test boards have a training board in
+    their own graph. `instances=path` loads boards, one a line:
     one character per cell, `o` or `.` empty, `x` a wall, letters pieces; or lines `moves board
     states` of the Rush Hour database.
 

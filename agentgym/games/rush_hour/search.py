@@ -24,11 +24,14 @@ from agentgym.kernels import kernel
 
 TRIES = 30
 """Places that are drawn for a piece before the board is given up."""
-HEAT = 8
-"""A board whose farthest state is nearer to a win by k is kept with probability (HEAT / 16)^k,
-and by k nearer than wanted, once there, with probability 1 / 16^k."""
-PATIENCE = 2_000_000
-"""States that a walk explores before it begins again with another board."""
+HEAT, CALM = 8, 3
+"""A board whose farthest state is nearer to a win by k is kept with probability (HEAT / 16)^k on a
+walk's way up, and one nearer by k than wanted with probability (CALM / 16)^k once it is there."""
+PATIENCE, RESTLESS = 1500, 150
+"""Moves that a walk tries before it begins again with another board: on its way up, and once it
+is there and one more board is asked for."""
+STILL = 32
+"""One in so many moves only goes to another state of the same board."""
 
 
 @kernel
@@ -171,23 +174,24 @@ def climb(state: Any, saved: Any, graph: Any, states: Any, trucks: Any, low: Any
         trucks: Of twelve pieces.
         low: See above.
     """
-    count, spent, deepest = graph.movers.shape[0], 0, 0
-    if states:
-        deepest = graph.costs[graph.order[states - 1]]
+    count = graph.movers.shape[0]
+    deepest = graph.costs[graph.order[states - 1]] if states else 0
+    tries = RESTLESS if states else 0
     while True:
         saved[:] = state
-        fresh = deepest == 0 or spent > PATIENCE
+        fresh, still = tries == 0 or deepest == 0, tries % STILL == 1
         if fresh:
             draw_board(state, count, trucks)
-            spent = 0
-        states = depth(state, graph) if fresh or redraw_piece(state, count, trucks) else 0
-        spent += states
+            deepest, tries = 0, PATIENCE
+        moved = fresh or still or redraw_piece(state, count, trucks)
+        states = depth(state, graph) if moved else 0
         now = graph.costs[graph.order[states - 1]] if states else 0
-        heat = HEAT if deepest < low else 1
-        if states and (fresh or now >= min(deepest, low) - _slack(state, heat)):
+        tries -= 1
+        heat = HEAT if deepest < low else CALM
+        if states and now >= min(deepest, low) - _slack(state, heat):
             deepest = now
             put(state, graph, draw_below(state, states))
-            if now >= low:
+            if now >= low and not still:
                 return states
         else:
             # The board is taken back, but not what it drew.
