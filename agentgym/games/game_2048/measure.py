@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agentgym.games.game_2048.instances import fresh, shape_of
-from agentgym.games.game_2048.oracle import look, weights_of
+from agentgym.games.game_2048.oracle import look, scales_of, weights_of
 from agentgym.games.game_2048.rules import OVER, SCORE, TOP, begin, step
 from agentgym.kernels import kernel
 
@@ -33,12 +33,12 @@ class Games(NamedTuple):
 
 
 @kernel
-def play(state: Any, weights: Any, values: Any, best: Any) -> Any:
+def play(state: Any, weights: Any, scales: Any, values: Any, best: Any) -> Any:
     """Play the oracle's best moves from a fresh state to the end: how many they are."""
     begin(state)
     moves = 0
     while state[OVER] == 0:
-        look(state, weights, values, best)
+        look(state, weights, scales, values, best)
         step(state, np.argmax(values))
         moves += 1
     return moves
@@ -47,11 +47,12 @@ def play(state: Any, weights: Any, values: Any, best: Any) -> Any:
 def measure(size: int, base: int, games: int, seed: int) -> Games:
     """Let the oracle play games of its own keys, which training never uses."""
     played = np.empty((3, games), np.int64)
-    weights, values, best = weights_of(size), np.empty(4), np.empty(4, np.bool_)
+    weights, scales = weights_of(size), scales_of(size)
+    values, best = np.empty(4), np.empty(4, np.bool_)
     began = time.process_time()
     for game in range(games):
         state = fresh(2**62 + (seed << 40) + game, shape_of(size, base))
-        moves = play(state, weights, values, best)
+        moves = play(state, weights, scales, values, best)
         played[:, game] = state[SCORE], state[TOP], moves
     scores, tops, moves = played
     return Games(scores, tops, moves, time.process_time() - began)

@@ -127,17 +127,17 @@ def evaluate(board: Any, size: Any, weights: Any) -> Any:
 
 
 @kernel
-def choose(board: Any, size: Any, weights: Any) -> Any:
+def choose(board: Any, size: Any, weights: Any, scale: Any) -> Any:
     """The move of the highest gain and value: (board after it, gain, value, whether there is one).
 
-    Gain and value are in units of the base.
+    Gain and value are in units of the base; the network's value counts `scale` times.
     """
     chosen, chosen_gain, chosen_value, found = board, 0, 0.0, False
     for action in range(4):
         after, gain = move(board, size, action)
         if same(board, after):
             continue
-        value = evaluate(after, size, weights)
+        value = scale * evaluate(after, size, weights)
         if not found or gain + value > chosen_gain + chosen_value:
             chosen, chosen_gain, chosen_value, found = after, gain, value, True
     return chosen, chosen_gain, chosen_value, found

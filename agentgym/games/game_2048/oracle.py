@@ -6,6 +6,7 @@ given.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -15,18 +16,38 @@ import numpy as np
 import numpy.typing as npt
 
 from agentgym.game import NoSolution, Note, State
-from agentgym.games.game_2048.board import move, put, same, space
+from agentgym.games.game_2048.board import move, points, put, same, space
 from agentgym.games.game_2048.instances import ACTIONS, BoardOptions
 from agentgym.games.game_2048.network import LARGEST_SIZE, choose
 from agentgym.games.game_2048.rules import BASE, GOAL, OVER, SIZE, TOP, get_board, step, success
 from agentgym.kernels import kernel
 
 Weights = npt.NDArray[np.float32]
+Scales = npt.NDArray[np.float64]
+KNOTS = 73
+"""Sums of tiles for which `scales_of` has an entry, see `scale_of`."""
 _FOLDER = Path(__file__).parent
+SCALES_FILE = _FOLDER / "scales.json"
 
 
 @kernel
-def expected_points(after: Any, size: Any, weights: Any, ahead: Any) -> Any:
+def scale_of(board: Any, scales: Any) -> Any:
+    """What one point of the network's value is worth on a board, by the sum of its tiles.
+
+    Args:
+        board: The board.
+        scales: At the sums base * 2^(k / 4), k = 0, 1, ...; linear in between.
+    """
+    total = 0
+    for row in board:
+        total += points(row)
+    place = min(4.0 * np.log2(total), scales.shape[0] - 1.001) if total else 0.0
+    knot = int(place)
+    return scales[knot] + (place - knot) * (scales[knot + 1] - scales[knot])
+
+
+@kernel
+def expected_points(after: Any, size: Any, weights: Any, scale: Any, ahead: Any) -> Any:
     """Expected further points of a board after a move, in units of the base.
 
     The mean over all spawns of the best gain and further points of the move after it. Those are the
@@ -37,32 +58,33 @@ def expected_points(after: Any, size: Any, weights: Any, ahead: Any) -> Any:
     for place in range(empty >> 32):
         for exponent in range(1, 3):
             spawned = put(after, empty, place, exponent)
-            points = 0.0
+            best = 0.0
             if ahead == 1:
-                _, gain, value, found = choose(spawned, size, weights)
+                _, gain, value, found = choose(spawned, size, weights, scale)
                 if found:
-                    points = gain + value
+                    best = gain + value
             else:
                 for action in range(4):
                     then, gain = move(spawned, size, action)
                     if not same(spawned, then):
-                        further = expected_points(then, size, weights, ahead - 1)
-                        points = max(points, gain + further)
-            total += (0.9 if exponent == 1 else 0.1) * points
+                        further = expected_points(then, size, weights, scale, ahead - 1)
+                        best = max(best, gain + further)
+            total += (0.9 if exponent == 1 else 0.1) * best
     return total / (empty >> 32)
 
 
 @kernel
-def look(state: Any, weights: Any, values: Any, best: Any) -> Any:
+def look(state: Any, weights: Any, scales: Any, values: Any, best: Any) -> Any:
     """Fill Q and the best moves of a state; its value, 0 where the game is over."""
     board, size = get_board(state), state[SIZE]
+    scale = scale_of(board, scales)
     ahead = 2 if size == 3 else 1
     highest = -np.inf
     for action in range(values.shape[0]):
         after, gain = move(board, size, action)
         values[action] = -np.inf
         if not same(board, after):
-            further = expected_points(after, size, weights, ahead)
+            further = expected_points(after, size, weights, scale, ahead)
             values[action] = state[BASE] * (gain + further)
         highest = max(highest, values[action])
     if highest == -np.inf:
@@ -95,6 +117,15 @@ def weights_of(size: int) -> Weights:
     return weights
 
 
+@cache
+def scales_of(size: int) -> Scales:
+    """What `calibrate` found for a board's size, float64 and read-only; 1 where it was not run."""
+    found = json.loads(SCALES_FILE.read_text())
+    scales = np.array(found.get(str(size), [1.0] * KNOTS))
+    scales.flags.writeable = False
+    return scales
+
+
 @dataclass(frozen=True)
 class NetworkOracle:
     """Knows expected points, as the network and a search of one move and one spawn tell them."""
@@ -105,7 +136,7 @@ class NetworkOracle:
         fields = state.tolist()
         size, over = fields[SIZE], fields[OVER] != 0
         # A copy can be written to, as all states of an environment: one compiled kernel for both.
-        value = look(state.copy(), weights_of(size), values, best)
+        value = look(state.copy(), weights_of(size), scales_of(size), values, best)
         dead_end = over and fields[TOP] < fields[GOAL]
         if size > LARGEST_SIZE and not over:
             return Note(np.nan, np.nan, None, best, dead_end, False)

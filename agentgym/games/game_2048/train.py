@@ -60,12 +60,12 @@ def play(state: Any, tables: Any) -> None:
     """Play one game by the network from a fresh state, and learn from each move of it."""
     begin(state)
     size = state[SIZE]
-    after, gain, _, found = choose(get_board(state), size, tables[WEIGHTS])
+    after, gain, _, found = choose(get_board(state), size, tables[WEIGHTS], 1.0)
     while found:
         last = after
         state[SCORE] += gain
         spawn(state, last)
-        after, gain, value, found = choose(get_board(state), size, tables[WEIGHTS])
+        after, gain, value, found = choose(get_board(state), size, tables[WEIGHTS], 1.0)
         learn(last, size, gain + value if found else 0.0, tables)
 
 

@@ -18,6 +18,7 @@ from agentgym.games.game_2048.oracle import network_file, weights_of
 from agentgym.games.game_2048.rules import begin, get_board, step
 from agentgym.games.game_2048.solve_3x3 import solve
 from agentgym.games.game_2048.train import GAMES, keep, train
+from agentgym.splits import instance
 from tests.agentgym.games import game_2048_plain as plain
 from tests.agentgym.games.test_game_2048_rules import boards, state_of
 
@@ -164,6 +165,14 @@ def test_the_end_without_the_target_is_a_dead_end():
     assert (lost.action_values == -np.inf).all()
 
 
+def test_late_values_do_not_promise_what_an_early_board_does():
+    """The bare network tells boards of one shape apart by little, whatever their largest tile."""
+    late = ORACLE.note(state_of([[13, 12, 11, 10], [6, 7, 8, 9], [5, 4, 1, 0], [0, 1, 0, 0]]))
+    early = ORACLE.note(state_of([[9, 8, 7, 6], [1, 2, 4, 5], [2, 1, 0, 0], [0, 0, 0, 0]]))
+
+    assert early.value > 2 * late.value > 0
+
+
 def test_a_sure_merge_is_worth_its_points():
     full = [[10, 10, 1, 2], [2, 1, 2, 1], [1, 2, 1, 2], [2, 1, 2, 1]]
     note = ORACLE.note(state_of(full))
@@ -267,6 +276,16 @@ def test_3x3_is_solved_and_the_oracle_is_within_a_tenth_of_it():
     assert 2 * found.points == pytest.approx(5468.4868, abs=1e-3)
     error = games.scores.std() / np.sqrt(1000)
     assert 0.9 * 5468.5 - 2 * error < games.scores.mean() < 5468.5 + 2 * error
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("size", "games", "apart"), [(3, 1000, 0.06), (4, 300, 0.06)])
+def test_values_at_the_start_are_what_the_oracle_then_scores(size, games, apart):
+    """Keys that neither training nor calibration used; the standard error is about 1.5 %."""
+    starts = [instance(GAME, GAME.options(size=size), "test", seed).start for seed in range(200)]
+    told = np.mean([ORACLE.note(start).value for start in starts])
+
+    assert told == pytest.approx(measure(size, 2, games, seed=9).scores.mean(), rel=apart)
 
 
 @pytest.mark.slow
