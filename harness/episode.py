@@ -268,6 +268,12 @@ def _take_turn(
         prompt_tokens=reply.prompt_tokens,
         completion_tokens=reply.completion_tokens,
         retries=reply.retries,
+        tool_calls=tuple((call.name, call.arguments) for call in reply.tool_calls),
+        faults=dict(reply.faults),
+        cached=reply.cached,
+        prompt_ids=reply.prompt_ids,
+        completion_ids=reply.completion_ids,
+        logprobs=reply.logprobs,
         seconds_waiting=reply.seconds_waiting,
         seconds_generating=reply.seconds_generating,
         seconds_game=seconds,
@@ -361,6 +367,7 @@ def _episode(
         milestone_total=now.info["milestones"]["total"],
         start=start,
         turns=tuple(turns),
+        final_observation=now.observation,
     )
 
 

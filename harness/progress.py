@@ -10,7 +10,7 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from harness.record import Episode, Key, Result
+from harness.record import SPOILT, Episode, Key
 from harness.request import Reply
 from harness.scheduler import Watch
 
@@ -110,7 +110,7 @@ class Display:
         self._refresh()
 
     def _on_episode(self, episode: Episode) -> None:
-        if episode.result is Result.PROVIDER_ERROR:
+        if episode.result in SPOILT:
             self._counts.spoilt += 1
         else:
             self._counts.done += 1

@@ -55,6 +55,15 @@ class Result(StrEnum):
     """The provider gave nothing usable after all retries. Replayed on resume, never averaged."""
     BUDGET = "budget"
     """The episode's budget of reply tokens was spent; no budget unless asked for."""
+    TIME_LIMIT = "time_limit"
+    """The episode's seconds were spent; no limit unless asked for."""
+    COST_LIMIT = "cost_limit"
+    """The run's money was spent before this episode's end. Which episodes that meets depends on
+    their order, so they are played again on resume with more money, and never averaged."""
+
+
+SPOILT = frozenset({Result.PROVIDER_ERROR, Result.COST_LIMIT})
+"""Endings that say nothing of the player: replayed on resume, never averaged."""
 
 
 class Data(BaseModel, frozen=True):
@@ -132,6 +141,15 @@ class Turn(Data, frozen=True):
         prompt_tokens: None where the backend does not say.
         completion_tokens: None where the backend does not say.
         retries: How often the request was sent again.
+        tool_calls: Native tool calls of the reply: name and arguments, JSON text as the model wrote
+            it.
+        faults: How often each transient fault was met before this reply, by name.
+        dropped: Oldest turns left out of the prompt so that it fitted into the context.
+        cost: Of the request, in the currency of the model's price; None where no price is known.
+        cached: The reply came from the reply cache.
+        prompt_ids: Token ids of the prompt; only where they were asked for.
+        completion_ids: Token ids of the reply; likewise.
+        logprobs: Natural logarithms of their probabilities; likewise.
         seconds_waiting: In queues and between retries.
         seconds_generating: That the backend worked.
         seconds_game: That the environment worked, its oracle included.
@@ -156,6 +174,14 @@ class Turn(Data, frozen=True):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     retries: int = 0
+    tool_calls: tuple[tuple[str, str], ...] = ()
+    faults: dict[str, int] = Field(default_factory=dict)
+    dropped: int = 0
+    cost: float | None = None
+    cached: bool = False
+    prompt_ids: tuple[int, ...] | None = None
+    completion_ids: tuple[int, ...] | None = None
+    logprobs: tuple[float, ...] | None = None
     seconds_waiting: float = 0.0
     seconds_generating: float = 0.0
     seconds_game: float = 0.0
@@ -192,7 +218,7 @@ class Episode(Data, frozen=True):
         model: As given to `--model`.
         sampling: Temperature and the like, as the model was asked to sample.
         result: Why it ended.
-        error: One sentence where `result` is `provider_error` or `context_overflow`.
+        error: One sentence where `result` is a limit or an error that has more to say.
         success: Won, at any time.
         terminated: The game ended by itself.
         truncated: The environment's turn limit ended it.
@@ -202,6 +228,8 @@ class Episode(Data, frozen=True):
         milestone_total: How many the instance has.
         start: The start state.
         turns: In order.
+        final_observation: As the model would have been shown next.
+        faults: Transient faults met after the last turn, where no reply came at all, by name.
     """
 
     schema_version: int = Field(default=SCHEMA, alias="schema")
@@ -223,6 +251,8 @@ class Episode(Data, frozen=True):
     milestone_total: int = 0
     start: Start
     turns: tuple[Turn, ...]
+    final_observation: str = ""
+    faults: dict[str, int] = Field(default_factory=dict)
 
 
 def read(path: Path) -> Iterator[Episode]:
@@ -249,8 +279,8 @@ def latest(episodes: Iterable[Episode]) -> list[Episode]:
 
 
 def playable(episodes: Iterable[Episode]) -> Iterator[Episode]:
-    """Those that stand: all but the ones a provider error spoilt."""
-    return (episode for episode in episodes if episode.result is not Result.PROVIDER_ERROR)
+    """Those that stand: all but the ones that `SPOILT` says are played again."""
+    return (episode for episode in episodes if episode.result not in SPOILT)
 
 
 def _whole(line: bytes) -> bool:

@@ -20,7 +20,7 @@ from rich.console import Console
 
 from agentgym.errors import AgentGymError, InvalidOption, MissingExtra
 from harness import prompts, record, run_folder, score, verdicts
-from harness.record import Episode, Key, Note, RecordError, Result
+from harness.record import SPOILT, Episode, Key, Note, RecordError
 from harness.run_folder import RunHeader
 from harness.score import Estimate, SuiteResults
 from harness.verdicts import Judged, Trace
@@ -114,7 +114,7 @@ def _survey(
         for each in episodes:
             traces.pop(each.key, None)
             sizes.pop(each.key, None)
-            if each.result is not Result.PROVIDER_ERROR:
+            if each.result not in SPOILT:
                 traces[each.key] = verdicts.trace(each)
                 sizes[each.key] = len(episode_json(each))
             yield each

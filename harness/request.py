@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypedDict
+from typing import Any, NamedTuple, NotRequired, Protocol, TypedDict
 
 import gymnasium as gym
 
 
 class Message(TypedDict):
-    """One chat message, as every chat template takes it."""
+    """One chat message, as every chat template takes it.
+
+    The two keys that may be absent belong to native tool calls, in the form of OpenAI's chat
+    completions: the calls of an assistant message, and which call a `tool` message answers.
+    """
 
     role: str
     content: str
+    tool_calls: NotRequired[list[dict[str, Any]]]
+    tool_call_id: NotRequired[str]
+
+
+class ToolCall(NamedTuple):
+    """A native tool call of a reply.
+
+    Attributes:
+        name: Of the tool.
+        arguments: JSON text, as the model wrote it.
+    """
+
+    name: str
+    arguments: str
 
 
 @dataclass(frozen=True)
@@ -37,12 +56,17 @@ class Request:
         max_tokens: Upper limit of the reply, in tokens.
         key: `(instance, rollout, turn)`; seeds sampling where the model supports it.
         peek: For scripted players only.
+        tools: What may be called, in the form of OpenAI's chat completions; empty unless the format
+            is native tool calls. Sent with the messages.
+        format: Name of the reply format, so that scripted players know how to spell an action.
     """
 
     messages: tuple[Message, ...]
     max_tokens: int
     key: tuple[str, int, int]
     peek: Peek = field(repr=False)
+    tools: tuple[Mapping[str, Any], ...] = ()
+    format: str = "fence"
 
 
 @dataclass(frozen=True)
@@ -60,6 +84,13 @@ class Reply:
         seconds_waiting: Time in queues and between retries.
         seconds_generating: Time the backend worked on the reply.
         retries: How often the request was sent again.
+        tool_calls: Native tool calls, in order.
+        faults: How often each transient fault was met before this reply, by name: "429", "500",
+            "timeout", "connection", "not a completion", "empty".
+        prompt_ids: Token ids of the prompt; only where asked for and the backend tells.
+        completion_ids: Token ids of the reply; likewise.
+        logprobs: Natural logarithms of the probabilities of `completion_ids`; likewise.
+        cached: It came from the reply cache; its times are those of the first time.
     """
 
     text: str
@@ -71,6 +102,29 @@ class Reply:
     seconds_waiting: float = 0.0
     seconds_generating: float = 0.0
     retries: int = 0
+    tool_calls: tuple[ToolCall, ...] = ()
+    faults: Mapping[str, int] = field(default_factory=dict[str, int])
+    prompt_ids: tuple[int, ...] | None = None
+    completion_ids: tuple[int, ...] | None = None
+    logprobs: tuple[float, ...] | None = None
+    cached: bool = False
+
+
+@dataclass
+class Gauge:
+    """Where a model's requests stand now; shown while a run goes on, never recorded.
+
+    Attributes:
+        in_flight: Sent, not answered.
+        waiting: Held back: no slot is free, or a pause before a retry.
+        retries: Sent again, since the start.
+        limit: Requests that may be in flight now; changes where it adapts.
+    """
+
+    in_flight: int = 0
+    waiting: int = 0
+    retries: int = 0
+    limit: int = 0
 
 
 class Model(Protocol):
@@ -80,11 +134,13 @@ class Model(Protocol):
         name: As given to `--model`.
         concurrency: How many requests it serves well at once.
         settings: What a second person needs to repeat it (weights, sampling); goes into `run.json`.
+        gauge: Where its requests stand now.
     """
 
     name: str
     concurrency: int
     settings: dict[str, Any]
+    gauge: Gauge
 
     async def reply(self, request: Request) -> Reply:
         """Answer one request; never raises for a fault of the provider, reports it in the reply."""

@@ -27,7 +27,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-from harness.record import Episode, Key, Result
+from harness.record import SPOILT, Episode, Key, Result
 
 CONFIDENCE = 0.95
 Measure = Callable[[Episode], float | None]
@@ -165,7 +165,7 @@ def outcome(episode: Episode) -> Outcome:
 
 def results(title: str, outcomes: Sequence[Outcome]) -> Results:
     """The results of one environment."""
-    stand = [each for each in outcomes if each.result is not Result.PROVIDER_ERROR]
+    stand = [each for each in outcomes if each.result not in SPOILT]
     stand.sort(key=lambda each: (each.key.seed, each.key.rollout))
     by_instance: dict[str, list[Outcome]] = defaultdict(list)
     for each in stand:

@@ -73,6 +73,28 @@ class Sampling:
 
 
 @dataclass(frozen=True)
+class Hardware:
+    """How an engine in this process spreads over the machine.
+
+    Attributes:
+        tensor_parallel: Devices that one copy of the model is split over.
+        data_parallel: Copies of the model.
+
+    Raises:
+        InvalidOption: A number below 1.
+    """
+
+    tensor_parallel: int = 1
+    data_parallel: int = 1
+
+    def __post_init__(self) -> None:
+        """Check the numbers."""
+        for name in ("tensor_parallel", "data_parallel"):
+            if getattr(self, name) < 1:
+                raise InvalidOption(f"{name} is at least 1, got {getattr(self, name)!r}.")
+
+
+@dataclass(frozen=True)
 class Order:
     """What was asked for.
 
@@ -81,12 +103,22 @@ class Order:
         base_url: Address of the server; None for the loader's default.
         sampling: How replies are drawn.
         concurrency: Requests in flight at once; None for the loader's default.
+        weights: Folder or hub name of the weights, where the model has weights of its own.
+        thinking: Whether the chat template is asked for a thinking part; None leaves it to that.
+        context: Tokens of prompt and reply together; None for the weights' own limit.
+        hardware: How an engine in this process spreads over it.
+        logprobs: Return token ids and log-probabilities with each reply.
     """
 
     name: str
     base_url: str | None = None
     sampling: Sampling = Sampling()
     concurrency: int | None = None
+    weights: str = ""
+    thinking: bool | None = None
+    context: int | None = None
+    hardware: Hardware = Hardware()
+    logprobs: bool = False
 
 
 class Entry(NamedTuple):

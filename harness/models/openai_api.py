@@ -34,7 +34,7 @@ import openai
 
 from agentgym.errors import InvalidOption
 from harness.models import OPENAI, FatalProviderError, Order, request_digest
-from harness.request import Reply, Request
+from harness.request import Gauge, Reply, Request
 
 DEFAULT_URL = "https://api.openai.com/v1"
 CONCURRENCY = 32
@@ -92,6 +92,7 @@ class OpenAIModel:
         name: As given to `--model`.
         concurrency: Requests in flight at once.
         settings: Address without any password in it, model name and sampling, for `run.json`.
+        gauge: Where its requests stand now.
     """
 
     def __init__(self, order: Order, patience: Patience | None = None) -> None:
@@ -104,6 +105,7 @@ class OpenAIModel:
             "model": order.name.removeprefix(OPENAI),
             "sampling": order.sampling.settings(None, None),
         }
+        self.gauge = Gauge(limit=self.concurrency)
         self._seed = order.sampling.seed
         self._patience = patience or Patience()
         self._key = _key(url)

@@ -17,7 +17,7 @@ from agentgym.errors import InvalidOption
 from agentgym.game import Game, State
 from agentgym.setup import Setup
 from harness.models import Order, request_digest
-from harness.request import Reply, Request
+from harness.request import Gauge, Reply, Request
 
 
 class Player:
@@ -27,6 +27,7 @@ class Player:
         name: As given to `--model`.
         concurrency: How many requests it serves well at once.
         settings: The seed, for `run.json`.
+        gauge: Never moves.
     """
 
     def __init__(self, order: Order, choose: Callable[[Request], str]) -> None:
@@ -34,6 +35,7 @@ class Player:
         self.name = order.name
         self.concurrency = order.concurrency or os.cpu_count() or 1
         self.settings: dict[str, Any] = {"sampling": {"seed": order.sampling.seed}}
+        self.gauge = Gauge()
         self._choose = choose
 
     async def reply(self, request: Request) -> Reply:
@@ -164,6 +166,7 @@ class Scripted:
         name: "scripted".
         concurrency: 1.
         settings: Empty.
+        gauge: Never moves.
     """
 
     def __init__(self, replies: Sequence[Reply | str]) -> None:
@@ -171,6 +174,7 @@ class Scripted:
         self.name = "scripted"
         self.concurrency = 1
         self.settings: dict[str, Any] = {}
+        self.gauge = Gauge()
         self._replies = [Reply(reply) if isinstance(reply, str) else reply for reply in replies]
 
     async def reply(self, request: Request) -> Reply:
