@@ -1,0 +1,105 @@
+"""The command line of `python -m harness.eval`: its arguments, and how they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import tyro
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+
+from harness import models, suites
+
+_ABOUT = """Let a model play text games, record every reply, and print scores with intervals.
+
+The run goes into a folder: run.json says how to repeat it, episodes.jsonl holds every turn. The \
+same command again goes on where an earlier one stopped, for whatever reason."""
+
+_EXAMPLES = """
+examples:
+  python -m harness.eval --model smollm2-135m
+      a real small model on the CPU, a few instances of each game, minutes
+  python -m harness.eval --model oracle --suite core --env agentgym/Sokoban-v0
+      the upper bound on one game of the suite core
+  python -m harness.eval --model openai/qwen3-4b --base-url http://127.0.0.1:8000/v1 --suite cast
+      any OpenAI-compatible server; the key is read from OPENAI_API_KEY
+  python -m harness.eval --model random --env agentgym/2048-v0 --instances 100
+      environments of your own choice, without a suite
+  python -m harness.eval --list
+      suites, environments, levels and models, a line each
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arguments:
+    """The command line."""
+
+    model: str
+    """Who plays; see models below."""
+    suite: str | None = None
+    """What is played; see suites below. quick, if neither this nor --env is given."""
+    env: tuple[str, ...] = ()
+    """Only these ids of the suite; without --suite, these ids, 20 instances each."""
+    instances: int | None = None
+    """Instances of each environment, in place of the suite's number."""
+    rollouts: int | None = None
+    """Episodes of each instance, in place of the suite's number."""
+    split: Literal["train", "validation", "test"] | None = None
+    """Which instances; a suite's are test."""
+    history: Literal["stateless", "full"] | None = None
+    """What of the earlier turns the model is sent: nothing, or everything."""
+    max_tokens: int | None = None
+    """Upper limit of one reply, in tokens."""
+    max_turns: int | None = None
+    """Turn limit of an episode, in place of the environment's own."""
+    out: Path | None = None
+    """Folder of the run; runs/MODEL-SUITE if not given."""
+    base_url: str | None = None
+    """Address of the server, for openai/NAME; else OPENAI_BASE_URL."""
+    temperature: float | None = None
+    """Of the sampling; the suite's or else the model's own if not given."""
+    top_p: float | None = None
+    """Of the sampling; the suite's or else the model's own if not given."""
+    seed: int = 0
+    """Of the sampling. Instances do not depend on it."""
+    concurrency: int | None = None
+    """Episodes at once; the model's own number if not given."""
+
+
+def parse(given: Sequence[str], console: Console) -> Arguments:
+    """The arguments that were given.
+
+    Args:
+        given: Without the name of the program.
+        console: Where `--help` goes.
+
+    Raises:
+        SystemExit: `--help` was asked for (0), or the arguments are wrong (2).
+    """
+    try:
+        return tyro.cli(
+            Arguments,
+            prog="python -m harness.eval",
+            description=_ABOUT,
+            args=given,
+            config=(tyro.conf.DisallowNone,),
+        )
+    except SystemExit as end:
+        if end.code == 0:  # --help was asked for; tyro has no place of its own for what follows.
+            _print_more_help(console)
+        raise
+
+
+def _print_more_help(console: Console) -> None:
+    console.print(_EXAMPLES, markup=False, highlight=False, soft_wrap=True)
+    played = {suite.name: suite.description for suite in suites.SUITES.values()}
+    for title, table in (("models", models.describe()), ("suites", played)):
+        console.print(f"{title}:")
+        for name, text in table.items():
+            shown = Padding(Text(f"{name}: {text}"), (0, 0, 0, 2))
+            console.print(shown)
+        console.print()
