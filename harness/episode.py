@@ -236,6 +236,8 @@ def _refusal(reply: Reply) -> _Ending | None:
         return _Ending(Result.CONTEXT_OVERFLOW, reply.error)
     if reply.stop_reason == "provider_error":
         return _Ending(Result.PROVIDER_ERROR, reply.error)
+    if reply.stop_reason == "cost_limit":
+        return _Ending(Result.COST_LIMIT, reply.error)
     return None
 
 

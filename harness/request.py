@@ -76,9 +76,10 @@ class Reply:
     Attributes:
         text: The reply, verbatim.
         reasoning: The server's separate reasoning field, "" if it has none.
-        stop_reason: `stop`, `length` (cut at `max_tokens`), `context` (the prompt did not fit) or
-            `provider_error` (nothing usable came back after all retries).
-        error: One sentence when `stop_reason` is `provider_error` or `context`, else "".
+        stop_reason: `stop`, `length` (cut at `max_tokens`), `context` (the prompt did not fit),
+            `provider_error` (nothing usable came back after all retries) or `cost_limit` (the run's
+            money is spent, and nothing was sent).
+        error: One sentence when `stop_reason` is one of the last three, else "".
         prompt_tokens: Tokens of the prompt; None where the backend does not say.
         completion_tokens: Tokens of the reply; None where the backend does not say.
         seconds_waiting: Time in queues and between retries.
