@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -35,7 +35,7 @@ class Watch:
 
 
 async def play_all(
-    assignments: Iterable[Assignment],
+    assignments: Iterable[Assignment] | AsyncIterable[Assignment],
     model: Model,
     *,
     keep: Callable[[Episode], None],
@@ -45,7 +45,8 @@ async def play_all(
     """Play every assignment and hand each episode to `keep` as it ends.
 
     Args:
-        assignments: Begun in this order.
+        assignments: Begun in this order. An asynchronous one may make its players wait, and is
+            asked for the next by many at once, which an asynchronous generator is not made for.
         model: Answers the requests.
         keep: Called in a thread, for one episode at a time of each player; `Writer.append`.
         watch: Told of every reply and episode.
@@ -57,7 +58,7 @@ async def play_all(
         AgentGymError: An environment cannot be made or played.
         CancelledError: The run was interrupted; what was played before is kept.
     """
-    queue = iter(assignments)
+    queue = aiter(assignments if isinstance(assignments, AsyncIterable) else _AtOnce(assignments))
     threads = ThreadPoolExecutor(_threads(), thread_name_prefix="game")
     stage = _Stage(model, keep, watch or Watch(), threads)
     players = [
@@ -81,12 +82,27 @@ class _Stage:
     threads: ThreadPoolExecutor
 
 
+class _AtOnce:
+    """Assignments that all exist already: nobody waits for one."""
+
+    def __init__(self, assignments: Iterable[Assignment]) -> None:
+        self._rest = iter(assignments)
+
+    def __aiter__(self) -> AsyncIterator[Assignment]:
+        return self
+
+    async def __anext__(self) -> Assignment:
+        for assignment in self._rest:
+            return assignment
+        raise StopAsyncIteration
+
+
 def _threads() -> int:
     return min(8, (os.cpu_count() or 1) + 1)
 
 
-async def _player(stage: _Stage, queue: Iterator[Assignment]) -> None:
-    for assignment in queue:
+async def _player(stage: _Stage, queue: AsyncIterator[Assignment]) -> None:
+    async for assignment in queue:
         episode = await _play_one(stage, assignment)
         await _in_thread(stage, stage.keep, episode)
         stage.watch.on_episode(episode)

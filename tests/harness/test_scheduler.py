@@ -110,6 +110,27 @@ def test_a_finished_episode_is_refilled_without_waiting_for_the_slowest(many):
     assert [(each.instance, each.key.rollout) for each in ended].index(slow) == len(many) - 1
 
 
+def test_assignments_may_come_while_it_plays(many):
+    class Trickle:
+        """Gives the next assignment a while after it was asked for."""
+
+        def __init__(self):
+            self.rest = list(many)
+
+        def __aiter__(self):
+            return self
+
+        async def __anext__(self):
+            await asyncio.sleep(0.001)
+            if not self.rest:
+                raise StopAsyncIteration
+            return self.rest.pop(0)
+
+    came = run(Trickle(), Listener(concurrency=3))
+
+    assert sorted(map(timeless, came)) == sorted(map(timeless, run(many, Listener())))
+
+
 @pytest.mark.parametrize("concurrency", [1, 3])
 def test_no_more_requests_are_in_flight_than_asked_for(many, concurrency):
     model = Listener(concurrency=9, pauses=(0.002,))
