@@ -28,6 +28,10 @@ class WeightsUnavailable(AgentGymError):
     """A local model's weights cannot be had, or are not the ones that they should be."""
 
 
+class EngineUnavailable(AgentGymError):
+    """An engine in this process does not start on the weights: no memory, or no such machine."""
+
+
 class PlayerQuit(Exception):
     """The human at the terminal wants to stop: nothing went wrong, and what was played counts."""
 
