@@ -8,11 +8,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
+from agentgym.env import TextGameEnv
 from agentgym.errors import InvalidOption, UnknownName
 from agentgym.splits import check_split
-from harness.episode import Assignment, Settings, check_id
+from harness.episode import Assignment, Settings, check_id, make
 from harness.prompts import History, Style
 from harness.record import Key
 
@@ -139,9 +140,24 @@ def changed(suite: Suite, changes: Changes) -> Suite:
 
     Raises:
         UnknownName: The split or the history.
-        InvalidOption: A number below 1.
+        InvalidOption: A number below 1, or more turns than an environment allows.
     """
-    return replace(suite, rows=tuple(_changed_row(row, changes) for row in suite.rows))
+    found = replace(suite, rows=tuple(_changed_row(row, changes) for row in suite.rows))
+    if changes.max_turns is not None:
+        for row in found.rows:
+            _check_turns(row, changes.max_turns)
+    return found
+
+
+def _check_turns(row: Row, max_turns: int) -> None:
+    """Refuse a longer game than the environment's: its name would then mean another task."""
+    env = make(Assignment(_key(row, 0, 0), replace(row.settings, max_turns=None)))
+    own = cast(TextGameEnv, env.unwrapped).setup.max_turns
+    env.close()
+    if max_turns > own:
+        raise InvalidOption(
+            f"max_turns is at most {own}, the limit of {row.env_id} itself, got {max_turns}."
+        )
 
 
 def _changed_row(row: Row, changes: Changes) -> Row:

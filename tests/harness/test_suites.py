@@ -144,6 +144,11 @@ def test_ids_choose_among_the_rows_or_make_a_suite_of_their_own(walk):
         (lambda: changed(find("core"), Changes(history="some")), UnknownName, "history 'some'"),
         (lambda: changed(find("core"), Changes(instances=0)), InvalidOption, "instances must be"),
         (lambda: changed(find("core"), Changes(max_turns=0)), InvalidOption, "max_turns is at"),
+        (
+            lambda: changed(find("cast"), Changes(max_turns=31)),
+            InvalidOption,
+            "max_turns is at most 30, the limit of agentgym/Sokoban-v0 itself, got 31",
+        ),
     ],
 )
 def test_what_is_not_there_is_named(ask, error, says):
