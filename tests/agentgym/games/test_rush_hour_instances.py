@@ -138,16 +138,19 @@ def test_no_form_is_in_two_splits(level):
 @levels
 def test_in_bulk_every_instance_is_in_its_band_and_no_form_in_two_splits(level):
     # In blocks that the instance cache holds, so that each is made once.
-    made, apart = 0, {split: set() for split in SPLITS}
+    made, starts = 0, set()
+    apart = {split: set() for split in SPLITS}
     for first in range(0, BULK[level], 2000):
         block = range(first, min(first + 2000, BULK[level]))
         made += len(check_bulk(level, block))
+        starts |= {bytes(generated(level, SPLITS[seed % 3], seed).start) for seed in block}
         for split, found in forms(level, block).items():
             apart[split] |= found
 
     assert made == BULK[level]
     assert sum(map(len, apart.values())) == len(set().union(*apart.values()))
-    assert len(set().union(*apart.values())) > 0.9 * made
+    # Boards of one state graph are one form: many boards of seven cars share theirs.
+    assert len(starts) > 0.99 * made
 
 
 # C1: of CAST's 200 test boards, 101 have a training start in their own state graph.
