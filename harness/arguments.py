@@ -50,12 +50,26 @@ class Arguments:
     """Episodes of each instance, in place of the suite's number."""
     split: Literal["train", "validation", "test"] | None = None
     """Which instances; a suite's are test."""
-    history: Literal["stateless", "full"] | None = None
-    """What of the earlier turns the model is sent: nothing, or everything."""
+    format: Literal["fence", "move", "tags", "tool"] | None = None
+    """How the model is asked to give its action; a suite's is fence, and move in proact."""
+    parsing: Literal["strict", "lenient"] | None = None
+    """Whether an action is also looked for in a reply that misses the format; lenient in every
+    suite, and the score by strict parsing is shown beside it."""
+    history: Literal["stateless", "full"] | int | None = None
+    """What of the earlier turns the model is sent: nothing, everything, or the last so many."""
+    list_actions: bool = False
+    """Show the model the legal actions each turn."""
     max_tokens: int | None = None
     """Upper limit of one reply, in tokens."""
     max_turns: int | None = None
     """Turn limit of an episode, in place of the environment's own."""
+    episode_tokens: int | None = None
+    """Reply tokens of an episode, after which it ends."""
+    episode_seconds: float | None = None
+    """Seconds of an episode, waiting, generating and playing, after which it ends."""
+    context_policy: Literal["stop", "drop"] | None = None
+    """When a prompt does not fit into the model's context: end the episode, or leave the oldest
+    turns out and say so in the record; a suite's is stop."""
     out: Path | None = None
     """Folder of the run; runs/MODEL-SUITE if not given."""
     base_url: str | None = None

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple, cast
+from collections import Counter
+from collections.abc import Generator, Mapping
+from dataclasses import replace
+from typing import Any, cast
 
 import gymnasium as gym
 import numpy as np
@@ -20,10 +21,15 @@ from gymnasium.envs.registration import load_env_creator
 import agentgym
 from agentgym.env import TextGameEnv
 from agentgym.errors import InvalidOption, UnknownName
-from harness import prompts
-from harness.prompts import Exchange, Shown, Style
-from harness.record import Episode, Key, Note, Result, Start, Turn
-from harness.request import Message, Model, Peek, Reply, Request
+from harness import endings, formats, prompts
+from harness.conversation import Conversation
+from harness.endings import Ending, Moment
+from harness.formats import Extracted
+from harness.prices import Price
+from harness.prompts import Shown, Style
+from harness.record import SPOILT, Episode, Note, Result, Start, Turn
+from harness.request import Message, Model, Peek, Reply, Request, ToolCall
+from harness.settings import Assignment, Settings
 
 __all__ = [
     "Assignment",
@@ -36,70 +42,6 @@ __all__ = [
     "make",
     "play",
 ]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    """How an episode is played, whoever plays it.
-
-    Attributes:
-        style: Of the prompt: the history that is sent, and the like.
-        max_tokens: Upper limit of one reply, in tokens.
-        max_turns: Turn limit in place of the environment's own; None keeps that.
-        max_invalid: So many turns in a row without a valid action end the episode with
-            `step_limit`; None lets it go on.
-        max_unparseable: So many replies in a row without an action end it with `unparseable` or
-            `output_truncated`; None lets it go on.
-        episode_tokens: Reply tokens of a whole episode, after which it ends with `budget`; None for
-            no limit. Replies of a backend that does not count tokens cost none.
-        end_on_dead_end: A proven dead end ends it with `dead_end`.
-    """
-
-    style: Style = field(default_factory=Style)
-    max_tokens: int = 1024
-    max_turns: int | None = None
-    max_invalid: int | None = None
-    max_unparseable: int | None = None
-    episode_tokens: int | None = None
-    end_on_dead_end: bool = False
-
-    def __post_init__(self) -> None:
-        """Check the numbers.
-
-        Raises:
-            InvalidOption: One is below 1.
-        """
-        for name in ("max_tokens", "max_turns", "max_invalid", "max_unparseable", "episode_tokens"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise InvalidOption(f"{name} is at least 1, got {value!r}.")
-
-
-@dataclass(frozen=True)
-class Assignment:
-    """An episode to be played.
-
-    Attributes:
-        key: Which one of the run.
-        settings: How.
-    """
-
-    key: Key
-    settings: Settings
-
-
-class _Ending(NamedTuple):
-    result: Result
-    error: str = ""
-
-
-class _Moment(NamedTuple):
-    """What the environment returned last; the flags are False at the start."""
-
-    observation: str
-    info: Mapping[str, Any]
-    terminated: bool = False
-    truncated: bool = False
 
 
 def make(assignment: Assignment) -> gym.Env[Any, Any]:
@@ -142,6 +84,7 @@ def play(
     *,
     model: str = "",
     sampling: Mapping[str, Any] | None = None,
+    price: Price | None = None,
 ) -> Generator[Request, Reply, Episode]:
     """Play one episode: yields a request, is sent the reply, returns the episode.
 
@@ -152,135 +95,188 @@ def play(
         assignment: What to play, and how.
         model: Name for the record.
         sampling: For the record.
+        price: Of the model's tokens; None where it is not known.
     """
-    started = time.perf_counter()
-    observation, info = env.reset(seed=assignment.key.seed)
-    now = _Moment(observation, info)
-    start = _start(now, time.perf_counter() - started)
-    talk = _Talk(env, assignment.settings.style)
-    turns: list[Turn] = []
+    game = _Play(env, assignment, price)
     ending = None
     while ending is None:
-        request = _request(assignment, turns, talk.prompt(now, turns), Peek(env, dict(now.info)))
-        reply = yield request
-        ending = _refusal(reply)
-        if ending is None:
-            before = now
-            turn, now = _take_turn(env, before, reply, assignment.settings.style)
-            turns.append(turn)
-            talk.note(turn, before.observation == now.observation)
-            ending = _ending(turns, now, assignment.settings, env)
-    record = _episode(assignment, start, now, turns, ending)
+        reply = yield from game.ask()
+        ending = endings.refusal(reply) or game.take(reply)
+    record = game.episode(ending)
     return record.model_copy(update={"model": model, "sampling": dict(sampling or {})})
 
 
-class _Talk:
-    """The conversation so far, as the prompt needs it."""
+class _Play:
+    """An episode in the middle of being played."""
 
-    def __init__(self, env: gym.Env[Any, Any], style: Style) -> None:
-        game = _game(env)
-        setup = game.setup
-        instructions = setup.game.instructions(setup.options, setup.layout)
-        self._system = prompts.system(instructions, setup.layout.actions[0])
-        self._max_turns = setup.max_turns
-        self._style = style
-        self._past: list[Exchange] = []
-        self._user = ""
+    def __init__(self, env: gym.Env[Any, Any], assignment: Assignment, price: Price | None) -> None:
+        began = time.perf_counter()
+        observation, info = env.reset(seed=assignment.key.seed)
+        self._now = Moment(observation, info)
+        self._start = _start(self._now, time.perf_counter() - began)
+        self._env, self._assignment, self._price = env, assignment, price
+        self._settings, self._style = assignment.settings, assignment.settings.style
+        self._talk = Conversation(_system(env, self._style), self._style)
+        self._turns: list[Turn] = []
         self._unchanged = False
+        self._faults: dict[str, int] = {}
 
-    def prompt(self, now: _Moment, turns: Sequence[Turn]) -> tuple[Message, ...]:
-        """The prompt for the next turn."""
-        last = turns[-1] if turns else None
-        shown = Shown(
-            turn=len(turns),
-            max_turns=self._max_turns,
-            observation=now.observation,
-            error=_feedback(last) if last else "",
-            unchanged=self._unchanged,
-            legal_actions=tuple(now.info.get("legal_actions", ())),
+    def ask(self) -> Generator[Request, Reply, Reply]:
+        """The reply of this turn; older turns are dropped from the prompt where that is asked."""
+        reply = _clean((yield self._request()))
+        dropping = self._settings.context_policy == "drop"
+        while dropping and reply.stop_reason == "context" and self._talk.drop():
+            reply = _together(reply, _clean((yield self._request())))
+        self._faults = dict(reply.faults)
+        return reply
+
+    def _request(self) -> Request:
+        left = self._settings.max_tokens
+        if self._settings.episode_tokens is not None:
+            left = min(left, self._settings.episode_tokens - endings.tokens_of(self._turns))
+        rollout, turn = self._assignment.key.rollout, len(self._turns)
+        return Request(
+            self._talk.prompt(self._shown()),
+            left,
+            (str(self._now.info["instance"]), rollout, turn),
+            Peek(self._env, dict(self._now.info)),
+            tools=formats.find(self._style.format).tools,
+            format=self._style.format,
         )
-        self._user = (prompts.later if last else prompts.first)(shown, self._style)
-        return prompts.messages(self._system, self._past, self._user, self._style)
 
-    def note(self, turn: Turn, unchanged: bool) -> None:
-        """Take in a turn that is over."""
-        self._past.append(Exchange(self._user, turn.reply))
-        self._unchanged = turn.valid and unchanged
+    def _shown(self) -> Shown:
+        return Shown(
+            turn=len(self._turns),
+            max_turns=_game(self._env).setup.max_turns,
+            observation=self._now.observation,
+            error=self._turns[-1].error if self._turns else "",
+            unchanged=self._unchanged,
+            legal_actions=tuple(self._now.info.get("legal_actions", ())),
+        )
+
+    def take(self, reply: Reply) -> Ending | None:
+        """Play the action of a reply; the ending that this turn means, if it means one."""
+        found = formats.extract(self._style.format, reply, lenient=self._style.lenient)
+        before, began = self._now, time.perf_counter()
+        observation, reward, terminated, truncated, info = self._env.step(found.action_text or "")
+        seconds = time.perf_counter() - began
+        self._now = Moment(observation, info, terminated, truncated)
+        more = {
+            "observation": before.observation,
+            "error": self._error(found),
+            "reward": float(reward),
+            "dropped": self._talk.dropped,
+            "cost": self._cost(reply),
+            "seconds_game": seconds,
+        }
+        turn = Turn(**more, **_said(reply), **_done(found, info))
+        self._turns.append(turn)
+        self._talk.answered(reply)
+        self._unchanged = turn.valid and before.observation == observation
+        start, game = self._start, _game(self._env)
+        return endings.after(self._turns, self._settings, start=start, now=self._now, game=game)
+
+    def _error(self, found: Extracted) -> str:
+        if found.problem:
+            return formats.find(self._style.format).problems[found.problem]
+        return str(self._now.info["error"])
+
+    def _cost(self, reply: Reply) -> float | None:
+        if self._price is None:
+            return None
+        return self._price.cost(reply.prompt_tokens, reply.completion_tokens)
+
+    def episode(self, ending: Ending) -> Episode:
+        """The record of the episode."""
+        key, now = self._assignment.key, self._now
+        made = gym.registry[key.env_id].kwargs
+        refused = ending.result in SPOILT or ending.result is Result.CONTEXT_OVERFLOW
+        return Episode(
+            key=key,
+            instance=now.info["instance"],
+            level=json.loads(key.kwargs).get("level", made.get("level", "")),
+            env_version=agentgym.__version__,
+            prompt_hash=prompts.prompt_hash(self._style),
+            format=self._style.format,
+            model="",
+            result=ending.result,
+            error=ending.error,
+            success=now.info["success"],
+            terminated=now.terminated,
+            truncated=now.truncated,
+            score=now.info["score"],
+            progress=now.info["progress"],
+            milestones=now.info["milestones"]["count"],
+            milestone_total=now.info["milestones"]["total"],
+            start=self._start,
+            turns=tuple(self._turns),
+            final_observation=now.observation,
+            faults=self._faults if refused else {},
+        )
 
 
-def _feedback(turn: Turn) -> str:
-    return prompts.PROBLEMS[turn.problem] if turn.problem else turn.error
+def _system(env: gym.Env[Any, Any], style: Style) -> str:
+    setup = _game(env).setup
+    instructions = setup.game.instructions(setup.options, setup.layout)
+    return prompts.system(instructions, style, example=setup.layout.actions[0])
 
 
 def _game(env: gym.Env[Any, Any]) -> TextGameEnv:
     return cast(TextGameEnv, env.unwrapped)
 
 
-def _request(
-    assignment: Assignment, turns: Sequence[Turn], messages: tuple[Message, ...], peek: Peek
-) -> Request:
-    settings, key = assignment.settings, assignment.key
-    left = settings.max_tokens
-    if settings.episode_tokens is not None:
-        left = min(left, settings.episode_tokens - _spent(turns))
-    return Request(messages, left, (str(peek.info["instance"]), key.rollout, len(turns)), peek)
-
-
-def _spent(turns: Sequence[Turn]) -> int:
-    return sum(turn.completion_tokens or 0 for turn in turns)
-
-
-def _refusal(reply: Reply) -> _Ending | None:
-    """The ending that a reply without content means."""
-    if reply.stop_reason == "context":
-        return _Ending(Result.CONTEXT_OVERFLOW, reply.error)
-    if reply.stop_reason == "provider_error":
-        return _Ending(Result.PROVIDER_ERROR, reply.error)
-    if reply.stop_reason == "cost_limit":
-        return _Ending(Result.COST_LIMIT, reply.error)
-    return None
-
-
-def _take_turn(
-    env: gym.Env[Any, Any], before: _Moment, reply: Reply, style: Style
-) -> tuple[Turn, _Moment]:
-    text = _writable(reply.text)
-    found = prompts.extract(text, lenient=style.lenient)
-    begun = time.perf_counter()
-    observation, reward, terminated, truncated, info = env.step(found.action_text or "")
-    seconds = time.perf_counter() - begun
-    now = _Moment(observation, info, terminated, truncated)
-    turn = Turn(
-        observation=before.observation,
-        reply=text,
-        reasoning=_writable(reply.reasoning),
-        attempt=found.action_text or "",
-        problem=found.problem,
-        strict=found.strict,
-        action=info["action"],
-        valid=info["valid"],
-        error=info["error"],
-        reward=float(reward),
-        score=info["score"],
-        progress=info["progress"],
-        success=info["success"],
-        milestones=_indices(info, "new"),
-        note=_note(info),
-        stop_reason=reply.stop_reason,
-        prompt_tokens=reply.prompt_tokens,
-        completion_tokens=reply.completion_tokens,
-        retries=reply.retries,
-        tool_calls=tuple((call.name, call.arguments) for call in reply.tool_calls),
-        faults=dict(reply.faults),
-        cached=reply.cached,
-        prompt_ids=reply.prompt_ids,
-        completion_ids=reply.completion_ids,
-        logprobs=reply.logprobs,
-        seconds_waiting=reply.seconds_waiting,
-        seconds_generating=reply.seconds_generating,
-        seconds_game=seconds,
+def _together(refused: Reply, reply: Reply) -> Reply:
+    """A reply with what was spent on the refusal before it."""
+    waited = refused.seconds_waiting + refused.seconds_generating
+    return replace(
+        reply,
+        seconds_waiting=waited + reply.seconds_waiting,
+        retries=refused.retries + reply.retries,
+        faults=Counter(refused.faults) + Counter(reply.faults),
     )
-    return turn, now
+
+
+def _said(reply: Reply) -> dict[str, Any]:
+    """The fields of a turn that come from the reply."""
+    return {
+        "reply": reply.text,
+        "reasoning": reply.reasoning,
+        "stop_reason": reply.stop_reason,
+        "prompt_tokens": reply.prompt_tokens,
+        "completion_tokens": reply.completion_tokens,
+        "retries": reply.retries,
+        "tool_calls": tuple(tuple(call) for call in reply.tool_calls),
+        "faults": dict(reply.faults),
+        "cached": reply.cached,
+        "prompt_ids": reply.prompt_ids,
+        "completion_ids": reply.completion_ids,
+        "logprobs": reply.logprobs,
+        "seconds_waiting": reply.seconds_waiting,
+        "seconds_generating": reply.seconds_generating,
+    }
+
+
+def _done(found: Extracted, info: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a turn that come from the action and what became of it."""
+    return {
+        "attempt": found.action_text or "",
+        "problem": found.problem,
+        "strict": found.strict,
+        "action": info["action"],
+        "valid": info["valid"],
+        "score": info["score"],
+        "progress": info["progress"],
+        "success": info["success"],
+        "milestones": _indices(info, "new"),
+        "note": _note(info),
+    }
+
+
+def _clean(reply: Reply) -> Reply:
+    """The reply with texts that a file can hold."""
+    calls = (ToolCall(_writable(call.name), _writable(call.arguments)) for call in reply.tool_calls)
+    text, reasoning = _writable(reply.text), _writable(reply.reasoning)
+    return replace(reply, text=text, reasoning=reasoning, tool_calls=tuple(calls))
 
 
 def _writable(text: str) -> str:
@@ -306,74 +302,7 @@ def _note(info: Mapping[str, Any]) -> Note | None:
     )
 
 
-def _ending(
-    turns: Sequence[Turn], now: _Moment, settings: Settings, env: gym.Env[Any, Any]
-) -> _Ending | None:
-    """The ending that the last turn means, None if the episode goes on."""
-    dead_end = bool(turns[-1].note and turns[-1].note.dead_end)
-    if now.terminated:
-        return _own_end(turns[-1], env)
-    if now.truncated:
-        return _Ending(Result.STEP_LIMIT)
-    if dead_end and settings.end_on_dead_end:
-        return _Ending(Result.DEAD_END)
-    if settings.episode_tokens is not None and _spent(turns) >= settings.episode_tokens:
-        return _Ending(Result.BUDGET, f"{settings.episode_tokens} reply tokens were spent.")
-    return _unparseable(turns, settings.max_unparseable) or _stuck(turns, settings.max_invalid)
-
-
-def _own_end(turn: Turn, env: gym.Env[Any, Any]) -> _Ending:
-    game = _game(env)
-    if turn.success:
-        return _Ending(Result.WON)
-    # An environment made with end_on_dead_end=True ends where the game itself would go on.
-    return _Ending(Result.LOST if game.setup.game.terminal(game.state.copy()) else Result.DEAD_END)
-
-
-def _unparseable(turns: Sequence[Turn], limit: int | None) -> _Ending | None:
-    last = turns[-limit:] if limit else ()
-    if limit is None or len(last) < limit or not all(turn.problem for turn in last):
-        return None
-    cut = all(turn.stop_reason == "length" for turn in last)
-    result = Result.OUTPUT_TRUNCATED if cut else Result.UNPARSEABLE
-    return _Ending(result, f"{limit} replies in a row had no action.")
-
-
-def _stuck(turns: Sequence[Turn], limit: int | None) -> _Ending | None:
-    last = turns[-limit:] if limit else ()
-    if limit is None or len(last) < limit or any(turn.valid for turn in last):
-        return None
-    return _Ending(Result.STEP_LIMIT, f"{limit} turns in a row had no valid action.")
-
-
-def _episode(
-    assignment: Assignment, start: Start, now: _Moment, turns: Sequence[Turn], ending: _Ending
-) -> Episode:
-    spec = gym.registry[assignment.key.env_id]
-    level = json.loads(assignment.key.kwargs).get("level", spec.kwargs.get("level", ""))
-    return Episode(
-        key=assignment.key,
-        instance=now.info["instance"],
-        level=level,
-        env_version=agentgym.__version__,
-        prompt_hash=prompts.prompt_hash(assignment.settings.style),
-        model="",
-        result=ending.result,
-        error=ending.error,
-        success=now.info["success"],
-        terminated=now.terminated,
-        truncated=now.truncated,
-        score=now.info["score"],
-        progress=now.info["progress"],
-        milestones=now.info["milestones"]["count"],
-        milestone_total=now.info["milestones"]["total"],
-        start=start,
-        turns=tuple(turns),
-        final_observation=now.observation,
-    )
-
-
-def _start(begun: _Moment, seconds: float) -> Start:
+def _start(begun: Moment, seconds: float) -> Start:
     return Start(
         observation=begun.observation,
         score=begun.info["score"],

@@ -74,9 +74,15 @@ def _suite(arguments: Arguments) -> Suite:
         instances=arguments.instances,
         rollouts=arguments.rollouts,
         split=arguments.split,
+        format=arguments.format,
+        lenient=None if arguments.parsing is None else arguments.parsing == "lenient",
         history=arguments.history,
+        list_actions=arguments.list_actions or None,
         max_tokens=arguments.max_tokens,
         max_turns=arguments.max_turns,
+        episode_tokens=arguments.episode_tokens,
+        episode_seconds=arguments.episode_seconds,
+        context_policy=arguments.context_policy,
     )
     return suites.changed(suite, changes)
 

@@ -9,26 +9,37 @@ that is one, or is not determined, is written as the text "Infinity", "-Infinity
 from __future__ import annotations
 
 import json
-import os
-import sys
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
-from threading import Lock
-from typing import Any, BinaryIO
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from agentgym.errors import AgentGymError
+from harness.writer import RecordError, Writer
+
+__all__ = [
+    "EPISODES",
+    "SCHEMA",
+    "SPOILT",
+    "Data",
+    "Episode",
+    "Key",
+    "Note",
+    "RecordError",
+    "Result",
+    "Start",
+    "Turn",
+    "Writer",
+    "check_schema",
+    "latest",
+    "playable",
+    "read",
+]
 
 SCHEMA = 1
 """Raised by one with every change that an older reader would misread."""
 EPISODES = "episodes.jsonl"
-
-
-class RecordError(AgentGymError):
-    """A run folder or a line in it that cannot be read, written or gone on with."""
 
 
 class Result(StrEnum):
@@ -130,7 +141,7 @@ class Turn(Data, frozen=True):
         strict: The reply kept the format to the letter.
         action: Canonical text of the action executed, "" if none.
         valid: The action was understood and legal.
-        error: What was wrong with it, "" if nothing.
+        error: What was wrong with it, as the model was told in the next turn; "" if nothing.
         reward: Of this turn.
         score: The game's own score after the turn.
         progress: 0 to 1, after the turn.
@@ -215,6 +226,7 @@ class Episode(Data, frozen=True):
         level: Name of the level, "" where the environment has none.
         env_version: Version of agentgym that played.
         prompt_hash: Of everything that shapes the prompt.
+        format: Of the replies; a name of `harness.formats`.
         model: As given to `--model`.
         sampling: Temperature and the like, as the model was asked to sample.
         result: Why it ended.
@@ -238,6 +250,7 @@ class Episode(Data, frozen=True):
     level: str = ""
     env_version: str
     prompt_hash: str
+    format: str = "fence"
     model: str
     sampling: dict[str, Any] = Field(default_factory=dict)
     result: Result
@@ -323,99 +336,3 @@ def check_schema(found: Any, where: str) -> None:
             f"{where} has schema {schema}, this version reads {SCHEMA}; {upgrade}, or give "
             "another folder."
         )
-
-
-class Writer:
-    """Appends episodes to a file that no other process writes; safe to call from many threads."""
-
-    def __init__(self, path: Path) -> None:
-        """Open the file, cut off a torn last line, and lock it.
-
-        Raises:
-            RecordError: It cannot be opened, or another process writes to it.
-        """
-        self._path = path
-        self._guard = Lock()
-        try:
-            self._file: BinaryIO = path.open("ab", buffering=0)
-        except OSError as fault:
-            raise RecordError(f"Cannot write {path}: {fault.strerror}.") from fault
-        try:
-            _lock(self._file, path)
-            self._size = _cut_torn_line(path)
-        except BaseException:
-            self._file.close()
-            raise
-
-    def append(self, episode: Episode) -> None:
-        """Write one line and return when it is on disk.
-
-        Raises:
-            RecordError: The disk is full or gone; what was written before stays readable.
-        """
-        line = episode.model_dump_json().encode() + b"\n"
-        with self._guard:
-            try:
-                _write_all(self._file, line)
-                os.fsync(self._file.fileno())
-            except OSError as fault:
-                with suppress(OSError):
-                    self._file.truncate(self._size)
-                raise RecordError(
-                    f"Cannot write {self._path}: {fault.strerror}; the episodes before are kept. "
-                    "Make room and give the same command again."
-                ) from fault
-            self._size += len(line)
-
-    def close(self) -> None:
-        """Close the file, which frees the lock."""
-        self._file.close()
-
-    def __enter__(self) -> Writer:
-        """The writer itself."""
-        return self
-
-    def __exit__(self, *fault: object) -> None:
-        """Close."""
-        self.close()
-
-
-def _write_all(file: BinaryIO, line: bytes) -> None:
-    # A raw file may take only part of what it is given, for example when the disk fills up.
-    rest = memoryview(line)
-    while rest:
-        rest = rest[file.write(rest) :]
-
-
-def _cut_torn_line(path: Path) -> int:
-    """Cut what follows the last line break; the size that is left."""
-    with path.open("r+b") as file:
-        end = file.seek(0, os.SEEK_END)
-        keep = end
-        while keep > 0:
-            start = max(0, keep - 65536)
-            file.seek(start)
-            found = file.read(keep - start).rfind(b"\n")
-            if found >= 0:
-                keep = start + found + 1
-                break
-            keep = start
-        file.truncate(keep)
-        return keep
-
-
-def _lock(file: BinaryIO, path: Path) -> None:
-    """Hold the file until it is closed or the process dies; Windows goes without."""
-    if sys.platform == "win32":
-        return
-    import fcntl
-
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as fault:
-        raise RecordError(
-            f"Another process is writing {path}; wait for it, or give another folder with --out."
-        ) from fault
-    except OSError:
-        # Some network file systems have no locks; the run goes on as on Windows.
-        return

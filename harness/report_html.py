@@ -19,7 +19,7 @@ import tyro
 from rich.console import Console
 
 from agentgym.errors import AgentGymError, InvalidOption, MissingExtra
-from harness import prompts, record, run_folder, score, verdicts
+from harness import record, run_folder, score, verdicts
 from harness.record import SPOILT, Episode, Key, Note, RecordError
 from harness.run_folder import RunHeader
 from harness.score import Estimate, SuiteResults
@@ -198,7 +198,7 @@ def _turn(judged: Judged) -> dict[str, Any]:
         "reasoning": turn.reasoning,
         "attempt": turn.attempt,
         "action": turn.action,
-        "error": prompts.PROBLEMS.get(turn.problem, turn.error),
+        "error": turn.error,
         "strict": turn.strict,
         "cut": turn.stop_reason == "length",
         "reward": _number(turn.reward),

@@ -297,6 +297,21 @@ def _share_strict(episode: Episode) -> float | None:
     return sum(turn.strict for turn in turns) / len(turns) if turns else None
 
 
+def _strictly_won(episode: Episode) -> float:
+    return float(episode.success and all(turn.strict for turn in episode.turns))
+
+
+def _share_unclosed(episode: Episode) -> float | None:
+    turns = episode.turns
+    return sum(turn.problem == "unclosed_think" for turn in turns) / len(turns) if turns else None
+
+
+def _cost(episode: Episode) -> float | None:
+    costs = [turn.cost for turn in episode.turns]
+    known = [cost for cost in costs if cost is not None]
+    return math.fsum(known) if known and len(known) == len(costs) else None
+
+
 def _regret(episode: Episode) -> float | None:
     note = episode.start.note
     if not episode.success or note is None or not math.isfinite(note.cost_to_go):
@@ -322,6 +337,9 @@ def _seconds(episode: Episode) -> float | None:
 
 METRICS: Mapping[str, Metric] = {
     "success": Metric(lambda e: float(e.success), SHARE, "share of episodes won (Avg@k)"),
+    "strict success": Metric(
+        _strictly_won, SHARE, "share of episodes won with every reply in the asked format"
+    ),
     "score": Metric(lambda e: e.score, ANY, "the game's own score at the end"),
     "best score": Metric(
         lambda e: max(e.start.score, *(turn.score for turn in e.turns)) if e.turns else e.score,
@@ -335,10 +353,14 @@ METRICS: Mapping[str, Metric] = {
     ),
     "invalid": Metric(_share_invalid, SHARE, "share of an episode's turns without a valid action"),
     "strict": Metric(_share_strict, SHARE, "share of an episode's replies in the asked format"),
+    "unclosed thinking": Metric(
+        _share_unclosed, SHARE, "share of an episode's replies that ended inside their thinking"
+    ),
     "regret": Metric(_regret, COUNT, "turns beyond the fewest possible, won episodes only"),
     "turns": Metric(lambda e: float(len(e.turns)), COUNT, "turns of an episode"),
     "tokens": Metric(_tokens, COUNT, "reply tokens of an episode"),
     "prompt tokens": Metric(_prompt_tokens, COUNT, "prompt tokens of an episode"),
+    "cost": Metric(_cost, COUNT, "what an episode cost, in the currency of the model's price"),
     "seconds": Metric(_seconds, COUNT, "waiting, generating and playing, of an episode"),
 }
 """Every metric, in the order of the report."""

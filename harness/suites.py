@@ -13,10 +13,14 @@ from typing import Any, cast
 from agentgym.env import TextGameEnv
 from agentgym.errors import InvalidOption, UnknownName
 from agentgym.splits import check_split
-from harness.episode import Assignment, Settings, check_id, make
+from harness.episode import check_id, make
 from harness.prompts import History, Style
 from harness.record import Key
+from harness.settings import Assignment, ContextPolicy, Settings
 
+_OF_ROW = ("instances", "rollouts", "split")
+_OF_STYLE = ("format", "lenient", "history", "list_actions")
+_OF_SETTINGS = ("max_tokens", "max_turns", "episode_tokens", "episode_seconds", "context_policy")
 _2048_STUCK = 10
 """ProAct ends a game of 2048 after ten turns in a row that left the board as it was
 (arXiv 2602.05327, `max_stuck_steps`); without it a stubborn model pays for 10,000 turns."""
@@ -82,17 +86,29 @@ class Changes:
         instances: Of each row.
         rollouts: Of each instance.
         split: Of each row.
-        history: "stateless" or "full".
+        format: Of the replies; a name of `harness.formats`.
+        lenient: Try the format's lenient rules where its strict ones find no action.
+        history: "stateless", "full", or how many of the last turns are sent.
+        list_actions: Show the legal actions each turn.
         max_tokens: Upper limit of one reply.
         max_turns: Turn limit of an episode, in place of the environment's own.
+        episode_tokens: Reply tokens of an episode.
+        episode_seconds: Of an episode, waiting, generating and playing.
+        context_policy: "stop" or "drop"; see `harness.settings.Settings`.
     """
 
     instances: int | None = None
     rollouts: int | None = None
     split: str | None = None
+    format: str | None = None
+    lenient: bool | None = None
     history: History | None = None
+    list_actions: bool | None = None
     max_tokens: int | None = None
     max_turns: int | None = None
+    episode_tokens: int | None = None
+    episode_seconds: float | None = None
+    context_policy: ContextPolicy | None = None
 
 
 def find(name: str) -> Suite:
@@ -139,7 +155,7 @@ def changed(suite: Suite, changes: Changes) -> Suite:
     """The suite with every row changed alike.
 
     Raises:
-        UnknownName: The split or the history.
+        UnknownName: The split, the format, the history or the context policy.
         InvalidOption: A number below 1, or more turns than an environment allows.
     """
     found = replace(suite, rows=tuple(_changed_row(row, changes) for row in suite.rows))
@@ -161,14 +177,13 @@ def _check_turns(row: Row, max_turns: int) -> None:
 
 
 def _changed_row(row: Row, changes: Changes) -> Row:
-    of_row = {"instances": changes.instances, "rollouts": changes.rollouts, "split": changes.split}
-    style = replace(row.settings.style, **_given({"history": changes.history}))
-    of_settings = {"max_tokens": changes.max_tokens, "max_turns": changes.max_turns}
-    settings = replace(row.settings, style=style, **_given(of_settings))
-    return replace(row, settings=settings, **_given(of_row))
+    style = replace(row.settings.style, **_given(changes, _OF_STYLE))
+    settings = replace(row.settings, style=style, **_given(changes, _OF_SETTINGS))
+    return replace(row, settings=settings, **_given(changes, _OF_ROW))
 
 
-def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+def _given(changes: Changes, names: Iterable[str]) -> dict[str, Any]:
+    values = {name: getattr(changes, name) for name in names}
     return {name: value for name, value in values.items() if value is not None}
 
 
@@ -255,8 +270,9 @@ def _cast() -> Suite:
 
 
 def _proact() -> Suite:
-    games = Settings(style=Style(history="stateless"), max_tokens=4096, max_invalid=_2048_STUCK)
-    boxes = Settings(style=Style(history="stateless"), max_tokens=4096)
+    style = Style(history="stateless", format="move")
+    games = Settings(style=style, max_tokens=4096, max_invalid=_2048_STUCK)
+    boxes = Settings(style=style, max_tokens=4096)
     plain = {"layout": "grid", "moves": "explicit", "symbols": "proact"}
     variants = (
         plain,
@@ -280,8 +296,10 @@ def _proact() -> Suite:
         description=(
             "ProAct's six columns (arXiv 2602.05327): 2048, 2048 3x3 and 3072, 40 episodes each, "
             "mean score; Sokoban Unseen, Action and Symbol, 40 episodes each, mean of the most "
-            "boxes on targets at any time (the table's `best score`). No history, temperature "
-            "0.6, and for 2048 its rule that ten turns in a row without effect end the game. The "
+            "boxes on targets at any time (the table's `best score`). No history, its two lines "
+            "`thought:` and `move:` as the format, temperature 0.6, and for 2048 its rule that ten "
+            "turns in a row without effect end the game. ProAct's parser forgives nothing, so "
+            "--parsing strict is what compares with its numbers. The "
             "Sokoban columns are NOT on ProAct's eight hand-written levels, which are not ours to "
             "ship: they are on generated 8x8 boards with 3 boxes, so the most is 3, not 2.67, and "
             "only their order compares with the paper. Its limit of 200 turns is 75 here."

@@ -12,12 +12,12 @@ from rich.console import Console
 from rich.panel import Panel
 from rich.text import Text
 
+from harness import formats
 from harness.models import Order, PlayerQuit
-from harness.models.scripted import fenced
 from harness.request import Gauge, Reply, Request
 
 QUIT = frozenset({"quit", "exit"})
-_ASK = "Your action, without back-ticks (quit to stop): "
+_ASK = "Your action, as it is (quit to stop): "
 _MOST_LISTED = 40
 
 
@@ -61,7 +61,7 @@ class Human:
             PlayerQuit: The player typed `quit`, closed the input or pressed Ctrl-C.
         """
         self._show(request)
-        return Reply(fenced(self._read()))
+        return formats.write(request.format, self._read())
 
     def _show(self, request: Request) -> None:
         instance = request.key[:2]

@@ -16,6 +16,7 @@ from agentgym.chance import COUNTER, KEY
 from agentgym.errors import InvalidOption
 from agentgym.game import Game, State
 from agentgym.setup import Setup
+from harness import formats
 from harness.models import Order, request_digest
 from harness.request import Gauge, Reply, Request
 
@@ -39,20 +40,15 @@ class Player:
         self._choose = choose
 
     async def reply(self, request: Request) -> Reply:
-        """Answer with the chosen action in a fence.
+        """Answer with the chosen action, in the request's format.
 
         Raises:
             InvalidOption: The environment lacks what the choice needs.
         """
-        return Reply(fenced(self._choose(request)))
+        return formats.write(request.format, self._choose(request))
 
     async def close(self) -> None:
         """Nothing to free."""
-
-
-def fenced(action: str) -> str:
-    """A reply that is nothing but the action, in the final format."""
-    return f"```\n{action}\n```"
 
 
 def load_oracle(order: Order) -> Player:

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from agentgym.errors import InvalidOption, UnknownName
 from harness.episode import Settings, make, play
-from harness.prompts import Style, extract
+from harness.formats.fence import extract
+from harness.prompts import Style
 from harness.record import Episode, Result
 from harness.request import Reply
 

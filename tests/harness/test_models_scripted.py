@@ -12,9 +12,9 @@ from agentgym.chance import KEY
 from agentgym.errors import InvalidOption
 from harness import models
 from harness.episode import Settings
+from harness.formats.fence import extract
 from harness.models import Sampling
 from harness.models.scripted import Scripted, greedy_action, random_action
-from harness.prompts import extract
 from harness.record import Result
 from harness.request import Peek, Reply, Request
 

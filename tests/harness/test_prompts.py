@@ -1,12 +1,17 @@
 """The texts that a model is sent, by literal."""
 
+from dataclasses import replace
+from typing import Any, cast
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentgym.errors import UnknownName
+from agentgym.errors import InvalidOption, UnknownName
 from harness import prompts
+from harness.formats import FORMATS, Format
 from harness.prompts import Exchange, Shown, Style
+from harness.request import ToolCall
 
 BOARD = "####\n#P_#\n####"
 STYLE = Style()
@@ -14,7 +19,7 @@ STYLE = Style()
 
 def test_the_whole_first_prompt() -> None:
     sent = prompts.messages(
-        prompts.system("You play a game.\n", "Up"),
+        prompts.system("You play a game.\n", STYLE, example="Up"),
         [],
         prompts.first(Shown(0, 30, BOARD), STYLE),
         STYLE,
@@ -91,41 +96,139 @@ def test_histories() -> None:
     ]
 
 
+def test_a_number_sends_the_last_so_many_turns() -> None:
+    past = [Exchange(f"u{turn}", f"r{turn}") for turn in range(4)]
+    last = Style(history=2)
+    assert [m["content"] for m in prompts.messages("s", past, "u4", last)] == [
+        *("s", "u2", "r2", "u3", "r3", "u4"),
+    ]
+    assert [m["content"] for m in prompts.messages("s", past[:1], "u1", last)] == [
+        *("s", "u0", "r0", "u1"),
+    ]
+
+
 def test_an_unknown_history_is_refused_with_the_nearest() -> None:
     with pytest.raises(UnknownName, match="Did you mean 'full'"):
         Style(history="ful")  # pyright: ignore[reportArgumentType]
+    with pytest.raises(InvalidOption, match="at least 1 turn, got 0"):
+        Style(history=0)
 
 
-def test_every_problem_of_a_reply_has_a_sentence() -> None:
-    replies = ["", "```\n```", "```\na\nb\n```", "<think>"]
-    problems = [prompts.extract(reply).problem for reply in replies]
-    assert sorted(problems) == sorted(prompts.PROBLEMS)
+def test_an_unknown_format_is_refused_with_the_nearest() -> None:
+    with pytest.raises(UnknownName, match="Did you mean 'tags'"):
+        Style(format="tag")
 
 
-def test_the_example_in_the_system_message_is_itself_understood() -> None:
-    found = prompts.extract(prompts.system("Rules.", "reveal 0 0"))
-    assert found == prompts.Extracted("reveal 0 0", "", strict=True)
+CALL = ToolCall("act", '{"action": "up"}')
+TOOL = Style(history="full", format="tool")
+
+
+def test_a_past_tool_call_is_sent_natively_and_the_turn_after_it_is_its_result() -> None:
+    past = [Exchange("u0", "Up it is.", [CALL]), Exchange("u1", "I forgot to call.")]
+    assert prompts.messages("s", past, "u2", TOOL) == (
+        {"role": "system", "content": "s"},
+        {"role": "user", "content": "u0"},
+        {
+            "role": "assistant",
+            "content": "Up it is.",
+            "tool_calls": [
+                {
+                    "id": "t00000c00",
+                    "type": "function",
+                    "function": {"name": "act", "arguments": '{"action": "up"}'},
+                }
+            ],
+        },
+        {"role": "tool", "content": "u1", "tool_call_id": "t00000c00"},
+        {"role": "assistant", "content": "I forgot to call."},
+        {"role": "user", "content": "u2"},
+    )
+
+
+def test_each_of_several_calls_is_answered_once() -> None:
+    *_, said, first, last = prompts.messages("s", [Exchange("u0", "", [CALL] * 2)], "u1", TOOL)
+    assert [call["id"] for call in said.get("tool_calls", [])] == ["t00000c00", "t00000c01"]
+    assert first == {
+        "role": "tool",
+        "content": "Only one call counts in a turn.",
+        "tool_call_id": "t00000c00",
+    }
+    assert last == {"role": "tool", "content": "u1", "tool_call_id": "t00000c01"}
+
+
+def test_a_turn_whose_call_is_no_longer_sent_is_a_user_message() -> None:
+    past = [Exchange(f"u{turn}", "", [CALL]) for turn in range(3)]
+    sent = prompts.messages("s", past, "u3", Style(history=1, format="tool"))
+    assert [message["role"] for message in sent] == ["system", "user", "assistant", "tool"]
+    assert sent[1]["content"] == "u2"
+
+
+@pytest.mark.parametrize(
+    ("call", "name", "arguments"),
+    [
+        (ToolCall("functions.act", "{"), "functions_act", "{}"),
+        (ToolCall("", "[1]"), "act", "{}"),
+        (ToolCall("x" * 99, '{"a": 1}'), "x" * 64, '{"a": 1}'),
+    ],
+)
+def test_what_servers_refuse_in_a_past_call_is_mended(
+    call: ToolCall, name: str, arguments: str
+) -> None:
+    said = prompts.messages("s", [Exchange("u0", "", [call])], "u1", TOOL)[2]
+    (sent,) = said.get("tool_calls", [])
+    assert sent["function"] == {"name": name, "arguments": arguments}
+
+
+_STYLES = st.builds(
+    Style,
+    st.sampled_from(["stateless", "full", 1, 2]),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from(sorted(FORMATS)),
+)
 
 
 @settings(max_examples=50)
-@given(st.builds(Style, st.sampled_from(["stateless", "full"]), st.booleans(), st.booleans()))
+@given(_STYLES)
 def test_the_hash_is_stable_and_tells_styles_apart(style: Style) -> None:
     assert prompts.prompt_hash(style) == prompts.prompt_hash(style)
     assert (prompts.prompt_hash(style) == prompts.prompt_hash(STYLE)) == (style == STYLE)
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["_FORMAT", "_NOT_OVER", "_INVALID", "_UNCHANGED", "_LEGAL", "_ASK", "RULES", "PROBLEMS"],
-)
+@pytest.mark.parametrize("name", ["_NOT_OVER", "_INVALID", "_UNCHANGED", "_LEGAL", "_ASK"])
 def test_the_hash_follows_every_template(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     before = prompts.prompt_hash(Style(list_actions=True))
-    value = getattr(prompts, name)
-    changed = {**value, "x": "y"} if isinstance(value, dict) else value + type(value)("1")
-    monkeypatch.setattr(prompts, name, changed)
+    monkeypatch.setattr(prompts, name, getattr(prompts, name) + "1")
     assert prompts.prompt_hash(Style(list_actions=True)) != before
 
 
-def test_the_hash_of_the_default_style() -> None:
-    # A golden value: if it changes, prompts have changed, and runs no longer compare.
-    assert prompts.prompt_hash(STYLE) == "bbacad7709efe84f"
+def test_the_hash_follows_what_is_said_of_a_second_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = prompts.prompt_hash(TOOL)
+    monkeypatch.setattr(prompts, "_OTHER_CALL", "No.")
+    assert prompts.prompt_hash(TOOL) != before
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize(
+    "change", [{"how": "x"}, {"ask": "x"}, {"problems": {}}, {"rules": 99}, {"tools": ({},)}]
+)
+def test_the_hash_follows_every_part_of_a_format(
+    name: str, change: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = prompts.prompt_hash(Style(format=name))
+    monkeypatch.setitem(cast(dict[str, Format], FORMATS), name, replace(FORMATS[name], **change))
+    assert prompts.prompt_hash(Style(format=name)) != before
+
+
+@pytest.mark.parametrize(
+    ("name", "digits"),
+    [
+        ("fence", "1015c42199b1ae9c"),
+        ("move", "fa958b6a24b3d444"),
+        ("tags", "a69355c1b410b1aa"),
+        ("tool", "56dcb466cbfe2092"),
+    ],
+)
+def test_the_hash_of_each_format(name: str, digits: str) -> None:
+    # Golden values: if one changes, prompts have changed, and runs no longer compare.
+    assert prompts.prompt_hash(Style(format=name)) == digits

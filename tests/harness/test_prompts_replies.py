@@ -4,7 +4,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from harness.replies import INLINE_TAGS, TAGS, Extracted, extract
+from harness.formats.fence import extract
+from harness.formats.format import Extracted
+from harness.formats.reading import INLINE_TAGS, TAGS
 
 STRICT = {
     "the format": ("I go up.\n```\nup\n```", "up"),

@@ -30,7 +30,7 @@ def note(cost_to_go=4.0, dead_end=False):
     )
 
 
-def turn(valid=True, strict=True, score=0.0, tokens=None, dead_end=False):
+def turn(valid=True, strict=True, score=0.0, tokens=None, dead_end=False, **fields):
     return Turn(
         observation="",
         reply="",
@@ -49,6 +49,7 @@ def turn(valid=True, strict=True, score=0.0, tokens=None, dead_end=False):
         seconds_waiting=0.5,
         seconds_generating=1.0,
         seconds_game=0.25,
+        **{"cost": 0.0625, **fields},
     )
 
 
@@ -169,11 +170,11 @@ def test_pass_at_k_by_counting_the_pairs(won, played, k, expected):
 
 def test_metrics_of_one_episode_by_hand():
     turns = (
-        turn(valid=False, strict=False, score=1.0, tokens=10),
+        turn(valid=False, strict=False, score=1.0, tokens=10, problem="unclosed_think"),
         turn(score=3.0, tokens=20),
         turn(score=2.0, tokens=None),
-        turn(score=2.0, tokens=5, dead_end=True),
-        turn(score=2.0, tokens=5),
+        turn(score=2.0, tokens=5, dead_end=True, cost=0.5),
+        turn(score=2.0, tokens=5, problem="unclosed_think"),
     )
     played = episode(
         success=True, turns=turns, score=2.0, milestones=1, milestone_total=4, start_note=note(3.0)
@@ -183,6 +184,7 @@ def test_metrics_of_one_episode_by_hand():
 
     assert found == {
         "success": 1.0,
+        "strict success": 0.0,
         "score": 2.0,
         "best score": 3.0,
         "progress": 1.0,
@@ -190,12 +192,33 @@ def test_metrics_of_one_episode_by_hand():
         "dead ends": 1.0,
         "invalid": 0.2,
         "strict": 0.8,
+        "unclosed thinking": 0.4,
         "regret": 2.0,
         "turns": 5.0,
         "tokens": 40.0,
         "prompt tokens": None,
+        "cost": 0.75,
         "seconds": 8.875,
     }
+
+
+def test_strict_success_wants_every_reply_in_the_asked_format():
+    kept = episode(success=True, turns=(turn(), turn()))
+    missed = episode(success=True, turns=(turn(strict=False), turn()))
+    lost = episode(turns=(turn(), turn()))
+
+    measured = [METRICS["strict success"].measure(each) for each in (kept, missed, lost)]
+
+    assert measured == [1.0, 0.0, 0.0]
+
+
+def test_a_cost_that_is_not_known_of_each_turn_is_not_zero():
+    known, unknown = turn(cost=0.5), turn(cost=None)
+
+    assert METRICS["cost"].measure(episode(turns=(known, unknown))) is None
+    assert METRICS["cost"].measure(episode(turns=())) is None
+    assert METRICS["cost"].measure(episode(turns=(turn(cost=0.0),))) == 0.0
+    assert "cost" not in score([episode(turns=(unknown,))]).environments[0].metrics
 
 
 @pytest.mark.parametrize("cost", [math.nan, math.inf])

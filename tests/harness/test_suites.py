@@ -9,6 +9,7 @@ import pytest
 from agentgym.errors import InvalidOption, UnknownName
 from harness import suites
 from harness.episode import make
+from harness.prompts import Style
 from harness.suites import SUITES, Changes, assignments, changed, custom, find, only
 
 ROWS = [(suite, row) for suite in SUITES.values() for row in suite.rows]
@@ -121,6 +122,33 @@ def test_the_command_line_changes_every_row():
     assert changed(find("core"), Changes()) == find("core")
 
 
+def test_the_command_line_changes_what_a_model_sees_and_for_how_long():
+    wanted = Changes(
+        format="tool",
+        lenient=False,
+        history=3,
+        list_actions=True,
+        episode_tokens=900,
+        episode_seconds=0.5,
+        context_policy="drop",
+    )
+
+    (settings,) = {row.settings for row in changed(find("quick"), wanted).rows}
+
+    assert settings.style == Style(history=3, list_actions=True, lenient=False, format="tool")
+    assert (settings.episode_tokens, settings.episode_seconds) == (900, 0.5)
+    assert settings.context_policy == "drop"
+    assert settings.max_tokens == 48
+
+
+def test_proact_asks_as_the_paper_does_and_the_others_as_cast():
+    asked = {
+        name: {row.settings.style.format for row in suite.rows} for name, suite in SUITES.items()
+    }
+    assert asked.pop("proact") == {"move"}
+    assert set.union(*asked.values()) == {"fence"}
+
+
 def test_ids_choose_among_the_rows_or_make_a_suite_of_their_own(walk):
     assert [row.env_id for row in only(find("core"), ["agentgym/2048-v0"]).rows] == [
         "agentgym/2048-v0"
@@ -142,6 +170,17 @@ def test_ids_choose_among_the_rows_or_make_a_suite_of_their_own(walk):
         (lambda: custom(["CartPole-v1"]), InvalidOption, "none of agentgym's environments"),
         (lambda: changed(find("core"), Changes(split="dev")), UnknownName, "split 'dev'"),
         (lambda: changed(find("core"), Changes(history="some")), UnknownName, "history 'some'"),
+        (lambda: changed(find("core"), Changes(format="tag")), UnknownName, "mean 'tags'?"),
+        (
+            lambda: changed(find("core"), Changes(context_policy="halt")),
+            UnknownName,
+            "context policy 'halt'",
+        ),
+        (
+            lambda: changed(find("core"), Changes(episode_seconds=0.0)),
+            InvalidOption,
+            "episode_seconds is above 0, got 0.0",
+        ),
         (lambda: changed(find("core"), Changes(instances=0)), InvalidOption, "instances must be"),
         (lambda: changed(find("core"), Changes(max_turns=0)), InvalidOption, "max_turns is at"),
         (
