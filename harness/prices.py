@@ -8,8 +8,9 @@ and taxes, so a bill is at most what is said here, but for taxes.
 from __future__ import annotations
 
 import math
+import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -63,10 +64,14 @@ class Price:
 
 
 class _Vendor(NamedTuple):
-    """Whose prices: the model name's beginning, the only host they hold for, and their page."""
+    """Whose prices: the model name's beginning, the only host they hold for, and their page.
+
+    `variable` is what the vendor's client takes its address from, where none is given.
+    """
 
     prefix: str
     host: str
+    variable: str
     source: str
     prices: Mapping[str, tuple[float, float] | tuple[float, float, int]]
 
@@ -75,6 +80,7 @@ class _Vendor(NamedTuple):
 _OPENAI = _Vendor(
     "openai/",
     "api.openai.com",
+    "OPENAI_BASE_URL",
     "https://developers.openai.com/api/docs/pricing",
     {
         "gpt-4.1": (2, 8),
@@ -104,6 +110,7 @@ _OPENAI = _Vendor(
 _ANTHROPIC = _Vendor(
     "anthropic/",
     "api.anthropic.com",
+    "ANTHROPIC_BASE_URL",
     "https://platform.claude.com/docs/en/models/overview",
     {
         "claude-fable-5-1": (10, 50),
@@ -125,6 +132,7 @@ _ANTHROPIC = _Vendor(
 _GOOGLE = _Vendor(
     "google/",
     "generativelanguage.googleapis.com",
+    "GOOGLE_GEMINI_BASE_URL",
     "https://ai.google.dev/gemini-api/docs/pricing",
     {
         "gemini-2.5-flash": (0.3, 2.5),
@@ -142,21 +150,36 @@ _VENDORS = (_OPENAI, _ANTHROPIC, _GOOGLE)
 _SNAPSHOT = re.compile(r"-(\d{4}-\d{2}-\d{2}|\d{8})$")
 
 
-def known(name: str, base_url: str | None = None) -> Price | None:
-    """The list price of a model; None if the table has none.
+def find(name: str, base_url: str | None = None, own: str | None = None) -> Price | None:
+    """The price of a model: the user's own, else the list price, else None.
 
     Args:
         name: As given to `--model`. A snapshot's date at its end may be there or not.
-        base_url: Where the requests go; other hosts than the vendor's own set their own prices.
+        base_url: Where the requests go, if the user says; other hosts than the vendor's own set
+            their own prices.
+        own: `PROMPT,COMPLETION`, of a million tokens.
+
+    Raises:
+        InvalidOption: `own` is not two numbers.
     """
-    for vendor in _VENDORS:
-        if name.startswith(vendor.prefix):
-            return _listed(vendor, name.removeprefix(vendor.prefix), base_url)
-    return None
+    if own is not None:
+        return given(own)
+    vendor = _vendor(name)
+    return _listed(vendor, name.removeprefix(vendor.prefix), base_url) if vendor else None
+
+
+def sold(name: str) -> bool:
+    """Whether somebody sends a bill for this model's tokens, as far as its name tells."""
+    return _vendor(name) is not None
+
+
+def _vendor(name: str) -> _Vendor | None:
+    return next((vendor for vendor in _VENDORS if name.startswith(vendor.prefix)), None)
 
 
 def _listed(vendor: _Vendor, name: str, base_url: str | None) -> Price | None:
-    if base_url is not None and urlsplit(base_url).hostname != vendor.host:
+    address = base_url or os.environ.get(vendor.variable)
+    if address and urlsplit(address).hostname != vendor.host:
         return None
     row = vendor.prices.get(name, vendor.prices.get(_SNAPSHOT.sub("", name)))
     if row is None:
@@ -191,6 +214,7 @@ class Purse:
 
     Attributes:
         spent: So far, in the price's currency; requests of earlier sessions included.
+        untold: How many replies more there were, whose cost cannot be told.
     """
 
     def __init__(self, price: Price | None, limit: float | None) -> None:
@@ -212,6 +236,7 @@ class Purse:
                 "PROMPT,COMPLETION, of a million tokens each."
             )
         self.spent = 0.0
+        self.untold = 0
         self._price, self._limit = price, limit
 
     @property
@@ -225,6 +250,19 @@ class Purse:
         currency = self._price.currency if self._price else ""
         return f"The run's money is spent ({self._limit:g} {currency}, --max-cost)."
 
+    @property
+    def bill(self) -> str:
+        """What is said when the run is over."""
+        price = self._price
+        if price is None:
+            return "Cost unknown: the model's price is not in the table; --price gives one."
+        more = f"; that of {self.untold} replies is unknown" if self.untold else ""
+        dated = f", {price.date}" if price.date else ""
+        return (
+            f"Cost {self.spent:.4f} {price.currency}, at {price.prompt:g} and {price.completion:g} "
+            f"a million prompt and reply tokens ({price.source}{dated}){more}."
+        )
+
     def pay(self, reply: Reply) -> None:
         """Take out what a reply cost.
 
@@ -234,8 +272,10 @@ class Purse:
         if reply.stop_reason in ("stop", "length") and not reply.cached:
             self._take(self._cost(reply.prompt_tokens, reply.completion_tokens))
 
-    def pay_for(self, episodes: Iterable[Episode]) -> None:
-        """Take out what earlier sessions spent, by what they wrote down or else by today's price.
+    def over(self, episodes: Iterable[Episode]) -> Iterator[Episode]:
+        """Hand on what earlier sessions played, and take out what it cost.
+
+        What they wrote down counts, else today's price.
 
         Raises:
             CostUnknown: There is a limit, and the cost of a turn cannot be told.
@@ -244,6 +284,7 @@ class Purse:
             for turn in episode.turns:
                 if not turn.cached:
                     self._take(self._noted(turn))
+            yield episode
 
     def _noted(self, turn: Turn) -> float | None:
         if turn.cost is not None:
@@ -256,7 +297,9 @@ class Purse:
     def _take(self, cost: float | None) -> None:
         if cost is not None:
             self.spent += cost
-        elif self._limit is not None:
+            return
+        self.untold += 1
+        if self._limit is not None:
             raise CostUnknown(
                 "--max-cost cannot be kept: the server does not count the tokens of a reply, or a "
                 "prompt is longer than the price holds for; give the command without it."

@@ -1,20 +1,36 @@
-"""The live display of a run: a bar in a terminal, plain lines elsewhere."""
+"""The live display of a run: a bar in a terminal, plain lines elsewhere.
+
+Events only count; what is shown is made ten times a second, or once in ten seconds without a
+terminal, so that showing costs nothing per turn and a server that hangs can be seen to hang.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
 
-from harness.record import SPOILT, Episode, Key
-from harness.request import Reply
+from harness.record import SPOILT, Episode, Key, Result
+from harness.request import Gauge, Reply
 from harness.scheduler import Watch
+from harness.score import wilson
 
 _SECONDS_BETWEEN_LINES = 10.0
+_SECONDS_BETWEEN_LOOKS = 0.5
 
 
 @dataclass
@@ -25,15 +41,19 @@ class Counts:
         total: Episodes of the whole run.
         done: Episodes that stand, those of earlier sessions included.
         won: Of these.
+        independent: Each is of an instance of its own, so that success has a simple interval.
         spoilt: Episodes that ended by a provider error, in this session.
+        unpaid: Episodes that ended because the money was spent, in this session.
         turns: In this session.
-        tokens: Of replies, in this session.
+        tokens: Of replies, in this session; those of the reply cache are not counted.
     """
 
     total: int
     done: int = 0
     won: int = 0
+    independent: bool = False
     spoilt: int = 0
+    unpaid: int = 0
     turns: int = 0
     tokens: int = 0
 
@@ -46,6 +66,7 @@ class Display:
         console: Console,
         counts: Counts,
         *,
+        gauge: Gauge | None = None,
         live: bool = True,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -54,12 +75,14 @@ class Display:
         Args:
             console: Where to show it; its `is_terminal` chooses between bar and lines.
             counts: Where the run stands.
+            gauge: Where the model's requests stand.
             live: Show it while it goes on; not where a human plays in the same terminal.
             clock: Seconds from any origin; only shown, never recorded.
         """
         self._console = console
         self._clock = clock
         self._counts = counts
+        self._gauge = gauge or Gauge()
         self._done_before = counts.done
         self._live = live
         self._begun = self._last_line = clock()
@@ -67,28 +90,45 @@ class Display:
             TextColumn("episodes"),
             BarColumn(),
             MofNCompleteColumn(),
-            TextColumn("{task.fields[status]}"),
+            _Status(self.status),
             TextColumn("left"),
             TimeRemainingColumn(elapsed_when_finished=True),
             console=console,
             disable=not (console.is_terminal and live),
         )
-        self._task = self._bar.add_task("", total=counts.total, completed=counts.done, status="")
+        self._task = self._bar.add_task("", total=counts.total, completed=counts.done)
 
     def watch(self) -> Watch:
         """What the scheduler tells."""
         return Watch(on_reply=self._on_reply, on_episode=self._on_episode)
 
     def status(self) -> str:
-        """Success so far, turns, and tokens a second, in one line."""
+        """Success so far, turns, tokens a second, and where the requests stand, in one line."""
         counts, seconds = self._counts, max(self._clock() - self._begun, 1e-9)
-        rate = f"success {counts.won / counts.done:.2f}" if counts.done else "success -"
-        parts = [rate, f"{counts.turns} turns", f"{counts.turns / seconds:.1f}/s"]
+        parts = [self._success(), f"{counts.turns} turns", f"{counts.turns / seconds:.1f}/s"]
         if counts.tokens:
             parts.append(f"{counts.tokens / seconds:.0f} tokens/s")
-        if counts.spoilt:
-            parts.append(f"{counts.spoilt} provider errors")
-        return ", ".join(parts)
+        return ", ".join([*parts, *self._troubles()])
+
+    def _success(self) -> str:
+        counts = self._counts
+        if not counts.done:
+            return "success -"
+        rate = counts.won / counts.done
+        if not counts.independent:
+            return f"success {rate:.2f}"
+        low, high = wilson(rate, counts.done)
+        return f"success {rate:.2f} [{low:.2f}, {high:.2f}]"
+
+    def _troubles(self) -> list[str]:
+        shown = (
+            (self._gauge.in_flight, "in flight"),
+            (self._gauge.waiting, "waiting"),
+            (self._gauge.retries, "retries"),
+            (self._counts.spoilt, "provider errors"),
+            (self._counts.unpaid, "unpaid"),
+        )
+        return [f"{count} {name}" for count, name in shown if count]
 
     def line(self) -> str:
         """The whole state as one plain line."""
@@ -105,26 +145,32 @@ class Display:
         )
 
     def _on_reply(self, key: Key, reply: Reply) -> None:
-        self._counts.turns += 1
-        self._counts.tokens += reply.completion_tokens or 0
-        self._refresh()
+        self._counts.turns += reply.stop_reason in ("stop", "length")
+        self._counts.tokens += 0 if reply.cached else reply.completion_tokens or 0
 
     def _on_episode(self, episode: Episode) -> None:
-        if episode.result in SPOILT:
+        if episode.result is Result.COST_LIMIT:
+            self._counts.unpaid += 1
+        elif episode.result in SPOILT:
             self._counts.spoilt += 1
         else:
             self._counts.done += 1
             self._counts.won += episode.success
-        self._refresh()
+        self._bar.update(self._task, completed=self._counts.done)
 
-    def _refresh(self) -> None:
-        if not self._live:
+    async def tick(self) -> None:
+        """Print a line now and then where there is no terminal; runs until it is cancelled."""
+        while True:
+            self.show()
+            await asyncio.sleep(_SECONDS_BETWEEN_LOOKS)
+
+    def show(self) -> None:
+        """Print a line, if there is no terminal and it is time for one."""
+        if not self._live or self._console.is_terminal:
             return
-        if self._console.is_terminal:
-            self._bar.update(self._task, completed=self._counts.done, status=self.status())
-        elif self._clock() - self._last_line >= _SECONDS_BETWEEN_LINES:
+        if self._clock() - self._last_line >= _SECONDS_BETWEEN_LINES:
             self._last_line = self._clock()
-            self._console.print(self.line(), highlight=False)
+            self._console.print(self.line(), markup=False, highlight=False)
 
     def __enter__(self) -> Display:
         """Show the bar."""
@@ -140,4 +186,15 @@ class Display:
         """Leave the last state on the screen."""
         self._bar.stop()
         if not (self._console.is_terminal and self._live):
-            self._console.print(self.line(), highlight=False)
+            self._console.print(self.line(), markup=False, highlight=False)
+
+
+class _Status(ProgressColumn):
+    """The status as it is whenever the bar is drawn."""
+
+    def __init__(self, status: Callable[[], str]) -> None:
+        super().__init__()
+        self._status = status
+
+    def render(self, task: Task) -> Text:
+        return Text(self._status())

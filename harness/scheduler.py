@@ -1,23 +1,28 @@
-"""Drives many episodes at once against one model.
+"""Drives many episodes at once against one model, through two gates.
 
-Each of `concurrency` players plays one episode after another, so a finished one is refilled at
-once and nobody waits for the slowest. Games, and the writing of the record, run in threads: a slow
-oracle or disk never holds up the event loop, on which the model's requests run.
+So many episodes are live; a finished one is refilled at once, and nobody waits for the slowest. So
+many requests are in flight; there are more live episodes than that, so that while some games work
+the model still has all that it can take. Games, and the writing of the record, run in threads: a
+slow oracle or disk never holds up the event loop, on which the model's requests run. A turn goes
+to a thread and back once, which takes some 25 microseconds.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 
+from agentgym.errors import InvalidOption
 from harness.episode import Assignment, make, play
-from harness.record import Episode, Key
+from harness.prices import Price
+from harness.record import Episode, Key, Result
 from harness.request import Model, Reply, Request
 
 
@@ -34,15 +39,41 @@ class Watch:
     on_episode: Callable[[Episode], None] = lambda episode: None
 
 
+@dataclass(frozen=True)
+class Gates:
+    """How much goes on at once.
+
+    Attributes:
+        requests: In flight; None takes the model's number.
+        episodes: Live; None takes twice the requests, since a game works while another waits.
+
+    Raises:
+        InvalidOption: A number below 1.
+    """
+
+    requests: int | None = None
+    episodes: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check the numbers."""
+        for name in ("requests", "episodes"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise InvalidOption(f"{name} at once are at least 1, got {value!r}.")
+
+
 async def play_all(
     assignments: Iterable[Assignment] | AsyncIterable[Assignment],
     model: Model,
     *,
     keep: Callable[[Episode], None],
     watch: Watch | None = None,
-    concurrency: int | None = None,
+    gates: Gates | None = None,
+    price: Price | None = None,
 ) -> None:
     """Play every assignment and hand each episode to `keep` as it ends.
+
+    Once an episode ends with `cost_limit` no more are begun: the run's money is spent.
 
     Args:
         assignments: Begun in this order. An asynchronous one may make its players wait, and is
@@ -50,7 +81,8 @@ async def play_all(
         model: Answers the requests.
         keep: Called in a thread, for one episode at a time of each player; `Writer.append`.
         watch: Told of every reply and episode.
-        concurrency: Episodes at once; None takes the model's.
+        gates: How much goes on at once.
+        price: Of the model's tokens, for the record; None if unknown.
 
     Raises:
         FatalProviderError: The provider will never answer; what was played before is kept.
@@ -60,9 +92,12 @@ async def play_all(
     """
     queue = aiter(assignments if isinstance(assignments, AsyncIterable) else _AtOnce(assignments))
     threads = ThreadPoolExecutor(_threads(), thread_name_prefix="game")
-    stage = _Stage(model, keep, watch or Watch(), threads)
+    gates = gates or Gates()
+    requests = gates.requests or model.concurrency
+    slots = asyncio.Semaphore(requests)
+    stage = _Stage(model, keep, watch or Watch(), price, threads, slots)
     players = [
-        asyncio.create_task(_player(stage, queue)) for _ in range(concurrency or model.concurrency)
+        asyncio.create_task(_player(stage, queue)) for _ in range(gates.episodes or 2 * requests)
     ]
     try:
         await asyncio.gather(*players)
@@ -74,12 +109,15 @@ async def play_all(
         threads.shutdown(wait=True, cancel_futures=True)
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Stage:
     model: Model
     keep: Callable[[Episode], None]
     watch: Watch
+    price: Price | None
     threads: ThreadPoolExecutor
+    slots: asyncio.Semaphore
+    spent: bool = False
 
 
 class _AtOnce:
@@ -102,29 +140,44 @@ def _threads() -> int:
 
 
 async def _player(stage: _Stage, queue: AsyncIterator[Assignment]) -> None:
-    async for assignment in queue:
+    while not stage.spent and (assignment := await anext(queue, None)) is not None:
         episode = await _play_one(stage, assignment)
         await _in_thread(stage, stage.keep, episode)
+        stage.spent = stage.spent or episode.result is Result.COST_LIMIT
         stage.watch.on_episode(episode)
 
 
 async def _play_one(stage: _Stage, assignment: Assignment) -> Episode:
-    env, playing = await _in_thread(stage, _begin, assignment, stage.model)
-    step = await _in_thread(stage, _advance, playing, None)
+    begun = await _in_thread(stage, _begin, assignment, stage.model, stage.price)
+    step = begun.first
     while isinstance(step, Request):
-        reply = await stage.model.reply(step)
+        reply = await _ask(stage, step)
         stage.watch.on_reply(assignment.key, reply)
-        step = await _in_thread(stage, _advance, playing, reply)
-    env.close()
+        step = await _in_thread(stage, _advance, begun.playing, reply)
+    begun.env.close()
     return step
 
 
-def _begin(
-    assignment: Assignment, model: Model
-) -> tuple[gym.Env[Any, Any], Generator[Request, Reply, Episode]]:
+async def _ask(stage: _Stage, request: Request) -> Reply:
+    """The model's reply, once there is a slot."""
+    asked = time.perf_counter()
+    async with stage.slots:
+        waited = time.perf_counter() - asked
+        reply = await stage.model.reply(request)
+    return reply if reply.cached else replace(reply, seconds_waiting=reply.seconds_waiting + waited)
+
+
+class _Begun(NamedTuple):
+    env: gym.Env[Any, Any]
+    playing: Generator[Request, Reply, Episode]
+    first: Request | Episode
+
+
+def _begin(assignment: Assignment, model: Model, price: Price | None) -> _Begun:
     env = make(assignment)
     sampling = model.settings.get("sampling")
-    return env, play(env, assignment, model=model.name, sampling=sampling)
+    playing = play(env, assignment, model=model.name, sampling=sampling, price=price)
+    return _Begun(env, playing, _advance(playing, None))
 
 
 def _advance(playing: Generator[Request, Reply, Episode], reply: Reply | None) -> Request | Episode:

@@ -45,7 +45,7 @@ def test_a_price_is_a_number(numbers):
     ],
 )
 def test_the_table_knows_models_by_name_and_snapshot(name, base_url, expected):
-    found = prices.known(name, base_url)
+    found = prices.find(name, base_url)
 
     assert (found.prompt, found.completion, found.longest) == expected
     assert (found.currency, found.date) == ("USD", prices.DATE)
@@ -65,13 +65,13 @@ def test_the_table_knows_models_by_name_and_snapshot(name, base_url, expected):
     ],
 )
 def test_other_servers_and_other_names_have_no_known_price(name, base_url):
-    assert prices.known(name, base_url) is None
+    assert prices.find(name, base_url) is None
 
 
 def test_every_row_is_a_price_of_a_day_that_has_been():
     for vendor in prices._VENDORS:
         for name in vendor.prices:
-            found = prices.known(vendor.prefix + name)
+            found = prices.find(vendor.prefix + name)
             assert 0 < found.prompt < found.completion
             assert found.longest is None or found.longest >= 100_000
     assert date.fromisoformat(prices.DATE).year == 2026
@@ -83,8 +83,24 @@ def test_a_price_of_the_users_own_is_two_numbers(text):
         prices.given(text)
 
 
-def test_a_price_of_the_users_own():
+def test_a_price_of_the_users_own_comes_before_the_table():
     assert prices.given("0.5, 2") == Price(0.5, 2)
+    assert prices.find("openai/gpt-4.1", own="0.5,2") == Price(0.5, 2)
+    assert prices.find("qwen3-4b", own="0.5,2") == Price(0.5, 2)
+
+
+def test_an_address_in_the_environment_is_another_server(monkeypatch):
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:8000/v1")
+
+    assert prices.find("openai/gpt-4.1") is None
+    assert prices.find("openai/gpt-4.1", "https://api.openai.com/v1") is not None
+    assert prices.find("google/gemini-2.5-pro") is not None
+
+
+def test_what_is_sold_is_known_by_its_name():
+    assert prices.sold("anthropic/anything")
+    assert not prices.sold("qwen3-4b")
+    assert not prices.sold("random")
 
 
 def test_a_limit_without_a_price_is_refused_with_the_way_to_give_one():
@@ -135,7 +151,14 @@ def test_replies_of_the_cache_and_refusals_are_not_paid_for():
 def test_a_limit_that_cannot_be_kept_is_an_error_and_no_guess():
     with pytest.raises(CostUnknown, match="does not count the tokens"):
         replies(Purse(Price(2, 8), 5.0), Reply("Right"))
-    assert replies(Purse(Price(2, 8), None), Reply("Right")) == ["stop"]
+
+    purse = Purse(Price(2, 8, date="2026-01-02"), None)
+    assert replies(purse, Reply("Right"), PAID) == ["stop", "stop"]
+    assert purse.bill == (
+        "Cost 6.0000 USD, at 2 and 8 a million prompt and reply tokens (--price, 2026-01-02); that "
+        "of 1 replies is unknown."
+    )
+    assert Purse(None, None).bill.startswith("Cost unknown: the model's price is not in the table")
 
 
 def test_earlier_sessions_are_paid_for_spoilt_episodes_too(assignment, finish):
@@ -148,12 +171,12 @@ def test_earlier_sessions_are_paid_for_spoilt_episodes_too(assignment, finish):
     episode, _ = finish(assignment(), answer)
     purse = Purse(Price(2, 8), 100.0)
 
-    purse.pay_for([episode])
+    assert list(purse.over([episode])) == [episode]
 
     assert episode.result is Result.COST_LIMIT
     assert purse.spent == 6
     turn_zero = True
-    purse.pay_for([finish(assignment(), answer)[0]])
+    list(purse.over([finish(assignment(), answer)[0]]))
     assert purse.spent == 6
 
 
@@ -165,6 +188,6 @@ def test_what_was_written_down_then_counts_and_not_the_price_of_today(assignment
     turns = tuple(turn.model_copy(update={"cost": 0.25}) for turn in episode.turns)
     purse = Purse(Price(2, 8), 100.0)
 
-    purse.pay_for([episode.model_copy(update={"turns": turns})])
+    list(purse.over([episode.model_copy(update={"turns": turns})]))
 
     assert purse.spent == 1

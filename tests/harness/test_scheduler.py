@@ -10,11 +10,12 @@ import gymnasium as gym
 import pytest
 
 from agentgym.env import TextGameEnv
-from agentgym.errors import UnknownName
+from agentgym.errors import InvalidOption, UnknownName
 from harness.models import FatalProviderError
+from harness.prices import Metered, Price, Purse
 from harness.record import RecordError, Result, Writer, latest, read
-from harness.request import Reply
-from harness.scheduler import Watch, play_all
+from harness.request import Gauge, Reply
+from harness.scheduler import Gates, Watch, play_all
 
 
 def read_all(path):
@@ -29,6 +30,7 @@ class Listener:
     def __init__(self, concurrency=1, pauses=(0.0,)):
         self.concurrency = concurrency
         self.settings = {"sampling": {"seed": 5}}
+        self.gauge = Gauge()
         self._pauses = pauses
         self._asked = self.at_once = self.most_at_once = 0
 
@@ -67,7 +69,8 @@ def many(assignment):
 
 
 def timeless(episode):
-    turns = [turn.model_copy(update={"seconds_game": 0.0}) for turn in episode.turns]
+    clocks = dict.fromkeys(("seconds_game", "seconds_waiting", "seconds_generating"), 0.0)
+    turns = [turn.model_copy(update=clocks) for turn in episode.turns]
     start = episode.start.model_copy(update={"seconds_game": 0.0})
     return episode.model_copy(update={"turns": tuple(turns), "start": start}).model_dump_json()
 
@@ -131,13 +134,73 @@ def test_assignments_may_come_while_it_plays(many):
     assert sorted(map(timeless, came)) == sorted(map(timeless, run(many, Listener())))
 
 
-@pytest.mark.parametrize("concurrency", [1, 3])
-def test_no_more_requests_are_in_flight_than_asked_for(many, concurrency):
+@pytest.mark.parametrize("requests", [1, 3])
+def test_no_more_requests_are_in_flight_than_asked_for(many, requests):
     model = Listener(concurrency=9, pauses=(0.002,))
 
-    run(many, model, concurrency=concurrency)
+    run(many, model, gates=Gates(requests=requests))
 
-    assert model.most_at_once == concurrency
+    assert model.most_at_once == requests
+
+
+@pytest.mark.parametrize(
+    ("gates", "live"),
+    [(None, 6), (Gates(requests=1), 2), (Gates(episodes=5), 5), (Gates(3, 1), 1)],
+)
+def test_more_episodes_are_live_than_requests_in_flight_unless_asked_for(many, gates, live):
+    begun, ended, live_then = set(), [], []
+
+    class Noting(Listener):
+        async def reply(self, request):
+            begun.add(request.key[:2])
+            live_then.append(len(begun) - len(ended))
+            return await super().reply(request)
+
+    model = Noting(concurrency=3, pauses=(0.002,))
+    asyncio.run(play_all(many, model, keep=ended.append, gates=gates))
+
+    assert len(ended) == len(many)
+    assert max(live_then) <= live
+    assert (max(live_then) > model.most_at_once) == (live > model.most_at_once)
+
+
+@pytest.mark.parametrize("gates", [{"requests": 0}, {"episodes": -1}])
+def test_a_gate_lets_at_least_one_through(gates):
+    with pytest.raises(InvalidOption, match="at once are at least 1, got"):
+        Gates(**gates)
+
+
+def test_the_time_before_a_slot_was_free_counts_as_waiting(many):
+    kept = run(many[:2], Listener(pauses=(0.01,)), gates=Gates(requests=1, episodes=2))
+
+    waited = [turn.seconds_waiting for episode in kept for turn in episode.turns]
+    assert max(waited) >= 0.009
+    assert all(seconds >= 0 for seconds in waited)
+
+
+def test_the_price_reaches_the_record(many):
+    model = Answer(lambda request: Reply("```\nRight\n```", prompt_tokens=10, completion_tokens=2))
+
+    [episode] = run(many[:1], model, price=Price(100_000, 1_000_000))
+
+    assert {turn.cost for turn in episode.turns} == {3.0}
+
+
+def test_when_the_money_is_spent_live_episodes_end_and_no_more_are_begun(many):
+    purse = Purse(Price(1, 0), 5.0)
+    model = Answer(
+        lambda request: Reply("```\nRight\n```", prompt_tokens=10**6, completion_tokens=1)
+    )
+
+    kept = run(many, Metered(model, purse), gates=Gates(requests=1, episodes=2))
+
+    ended = [episode.result for episode in kept]
+    assert purse.spent == 5
+    assert ended.count(Result.COST_LIMIT) in (1, 2)
+    assert len(kept) < len(many)
+    assert sum(len(episode.turns) for episode in kept) == 5
+    spoilt = next(each for each in kept if each.result is Result.COST_LIMIT)
+    assert spoilt.error == purse.sentence
 
 
 class Watched(TextGameEnv):
