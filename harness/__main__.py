@@ -6,10 +6,15 @@ import sys
 from collections.abc import Sequence
 
 from agentgym.errors import UnknownName
-from harness import compare, report_html
+from harness import compare, play, report_html
 from harness import eval as evaluation
 
-COMMANDS = {"eval": evaluation.main, "compare": compare.main, "report": report_html.main}
+COMMANDS = {
+    "eval": evaluation.main,
+    "compare": compare.main,
+    "report": report_html.main,
+    "play": play.main,
+}
 """What each command calls with the arguments after its name."""
 _HELP = """usage: agentgym COMMAND ...
 
@@ -17,6 +22,7 @@ commands:
   eval     let a model play a suite, record it, and print its scores (python -m harness.eval)
   compare  say which of several runs is better (python -m harness.compare)
   report   write a run as one HTML file with a replay viewer (python -m harness.report)
+  play     play a game yourself, with hints from the oracle (python -m harness.play)
 
 agentgym COMMAND --help says more.
 """

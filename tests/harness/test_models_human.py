@@ -68,6 +68,69 @@ def test_blank_lines_cost_nothing() -> None:
     assert asyncio.run(human.reply(_request())).text == "```\nRight\n```"
 
 
+_NOTE = {
+    "best_actions": ("Up", "[b]Left"),
+    "cost_to_go": 7.0,
+    "value": -7.0,
+    "dead_end": False,
+    "exact": True,
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({}, "Hint: best Up, [b]Left; 7 turns to a win."),
+        ({"cost_to_go": 1.0, "exact": False}, "Hint: best Up, [b]Left; about 1 turn to a win."),
+        (
+            {"cost_to_go": float("nan"), "value": 1234.56, "exact": False},
+            "Hint: best Up, [b]Left; value about 1235.",
+        ),
+        (
+            {"cost_to_go": float("nan"), "value": float("nan"), "best_actions": ()},
+            "Hint: best not known.",
+        ),
+        (
+            {"dead_end": True, "cost_to_go": float("inf")},
+            "Hint: dead end, no win is possible any more.",
+        ),
+    ],
+)
+def test_a_hint_is_shown_where_allowed_and_stands_in_the_record(
+    changes: dict[str, object], sentence: str
+) -> None:
+    screen = io.StringIO()
+    console = Console(file=screen, width=100)
+    human = Human(console=console, lines=io.StringIO("?\n?\nUp\n"), hints=True)
+    request = _request()
+    request.peek.info["oracle"] = _NOTE | changes
+
+    reply = asyncio.run(human.reply(request))
+
+    assert reply.text == "```\nUp\n```"
+    assert reply.reasoning == sentence
+    assert screen.getvalue().count(sentence) == 2
+    assert human.settings == {"hints": True}
+
+
+def test_without_a_question_there_is_no_hint_and_without_an_oracle_none_to_give() -> None:
+    screen = io.StringIO()
+    human = Human(
+        console=Console(file=screen, width=100), lines=io.StringIO("Up\n?\nUp\n"), hints=True
+    )
+    assert asyncio.run(human.reply(_request())).reasoning == ""
+    assert "SECRET" not in screen.getvalue()
+    request = _request()
+    del request.peek.info["oracle"]
+    assert "oracle=False" in asyncio.run(human.reply(request)).reasoning
+
+
+def test_where_hints_are_not_allowed_a_question_mark_is_an_action() -> None:
+    human, screen = _human("?\n")
+    assert asyncio.run(human.reply(_request())).text == "```\n?\n```"
+    assert "for a hint" not in screen.getvalue()
+
+
 @pytest.mark.parametrize("typed", ["quit\n", " QUIT \n", "exit\n", "", "\n"])
 def test_quit_and_the_end_of_input_stop(typed: str) -> None:
     human, _ = _human(typed)
@@ -137,9 +200,20 @@ def _press(terminal: int, keys: list[bytes]) -> str:
         while shown.count(b"(quit to stop): ") < prompts:
             shown += _more(terminal)
         os.write(terminal, key)
-    while chunk := _more(terminal):
-        shown += chunk
-    return shown.decode()
+    return (shown + _until_end(terminal, keys[-1])).decode()
+
+
+def _until_end(terminal: int, key: bytes) -> bytes:
+    """What is shown until the player ends; the key is pressed again each second."""
+    shown = b""
+    for _ in range(60):
+        while select.select([terminal], [], [], 1)[0]:
+            chunk = _more(terminal)
+            if not chunk:
+                return shown
+            shown += chunk
+        os.write(terminal, key)
+    raise AssertionError("the player does not end")
 
 
 def _take_terminal() -> None:
