@@ -128,10 +128,22 @@ def loosely(said: str, otherwise: Extracted, also: Sequence[str] = ()) -> Extrac
 def _answers(said: str) -> list[str]:
     """Rule 6."""
     labels = labelled(_BREAK.sub("\n", said).splitlines())
-    inside = [action for element in elements(said) for action in actions(element)]
-    held = [actions(without_tag(fence)) for fence in fences(said)]
+    follow = [action for label in labels for action in _each(label)]
+    inside = [action for element in elements(said) for action in _each(element)]
+    held = [_each(without_tag(fence)) for fence in fences(said)]
     alone = [fence[0] for fence in held if fence and one(fence, strict=False).action_text]
-    return [*labels, *inside, *(action for action in alone if is_words(action, most=6))]
+    return [*follow, *inside, *(action for action in alone if is_words(action, most=6))]
+
+
+def _each(content: str) -> list[str]:
+    """Every line, undressed and without its label."""
+    parts = map(undress, content.replace("||", "\n").splitlines())
+    return [line for line in map(_behind_label, parts) if line]
+
+
+def _behind_label(line: str) -> str:
+    label = _LABEL.match(line)
+    return undress(line[label.end() :].strip(" *")) if label else line
 
 
 def elements(text: str) -> list[str]:
@@ -187,9 +199,8 @@ def labelled(parts: Iterable[str]) -> list[str]:
     plain = [line for line in map(undress, parts) if line]
     found: list[str] = []
     for line, following in zip_longest(plain, plain[1:], fillvalue=""):
-        label = _LABEL.match(line)
-        if label:
-            found.append(undress(line[label.end() :].strip(" *")) or following)
+        if _LABEL.match(line):
+            found.append(_behind_label(line) or following)
     return [action for action in found if action]
 
 
