@@ -61,6 +61,11 @@ class Gates:
             if value is not None and value < 1:
                 raise InvalidOption(f"{name} at once are at least 1, got {value!r}.")
 
+    def within(self, model: Model) -> tuple[int, int]:
+        """Requests in flight and live episodes for a model, as numbers."""
+        requests = self.requests or model.concurrency
+        return requests, self.episodes or 2 * requests
+
 
 async def play_all(
     assignments: Iterable[Assignment] | AsyncIterable[Assignment],
@@ -92,13 +97,10 @@ async def play_all(
     """
     queue = aiter(assignments if isinstance(assignments, AsyncIterable) else _AtOnce(assignments))
     threads = ThreadPoolExecutor(_threads(), thread_name_prefix="game")
-    gates = gates or Gates()
-    requests = gates.requests or model.concurrency
+    requests, episodes = (gates or Gates()).within(model)
     slots = asyncio.Semaphore(requests)
     stage = _Stage(model, keep, watch or Watch(), price, threads, slots)
-    players = [
-        asyncio.create_task(_player(stage, queue)) for _ in range(gates.episodes or 2 * requests)
-    ]
+    players = [asyncio.create_task(_player(stage, queue)) for _ in range(episodes)]
     try:
         await asyncio.gather(*players)
     finally:
