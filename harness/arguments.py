@@ -81,7 +81,16 @@ class Arguments:
     seed: int = 0
     """Of the sampling. Instances do not depend on it."""
     concurrency: int | None = None
-    """Episodes at once; the model's own number if not given."""
+    """Requests in flight at once; the model's own number if not given."""
+    episodes: int | None = None
+    """Episodes live at once; twice the requests in flight if not given."""
+    max_cost: float | None = None
+    """Money that the run may spend, over all its sessions; then no more requests are sent."""
+    price: str | None = None
+    """PROMPT,COMPLETION: price of a million tokens each, in place of the table's."""
+    cache: Path | None = None
+    """Folder of replies, of this and other runs, which an equal request takes in place of asking
+    the model."""
 
 
 def parse(given: Sequence[str], console: Console) -> Arguments:

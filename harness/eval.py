@@ -6,6 +6,7 @@ import asyncio
 import re
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -13,19 +14,37 @@ from rich.console import Console
 
 import agentgym
 from agentgym.errors import AgentGymError
-from harness import listing, models, prompts, record, report, run_folder, scheduler, score, suites
+from harness import (
+    listing,
+    models,
+    prices,
+    prompts,
+    record,
+    report,
+    run_folder,
+    scheduler,
+    score,
+    stopping,
+    suites,
+)
 from harness.arguments import Arguments, parse
+from harness.cache import Cached
 from harness.models import PlayerQuit, Sampling
+from harness.prices import Metered, Price, Purse
 from harness.progress import Counts, Display
+from harness.record import Episode
 from harness.request import Model
+from harness.scheduler import Gates
 from harness.suites import Suite
+from harness.timing import Times
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit status.
 
     0: played to the end. 1: it cannot go on. 2: the arguments are wrong. 3: played to the end, but
-    some episodes ended by a provider error. 130: interrupted.
+    some episodes ended by a provider error. 4: the money of `--max-cost` is spent before the end.
+    130: interrupted.
     """
     given = list(sys.argv[1:] if argv is None else argv)
     console, faults = Console(), Console(stderr=True)
@@ -34,33 +53,50 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     arguments = parse(given, console)
     try:
-        spoilt = _evaluate(arguments, given, console)
+        run, counts = _evaluate(arguments, given, console)
     except AgentGymError as fault:
         faults.print(f"Error: {fault}", style="red", markup=False, highlight=False, soft_wrap=True)
         return 1
     except (KeyboardInterrupt, PlayerQuit):
         faults.print("Stopped; the same command goes on from here.")
-        return 130
-    if spoilt:
-        faults.print(
-            f"{spoilt} episodes ended by a provider error and are left out; the same command plays "
-            "them again. What the provider said stands in the record, under error."
-        )
-    return 3 if spoilt else 0
+        return stopping.STATUS
+    return _closing(run, counts, faults)
 
 
-def _evaluate(arguments: Arguments, given: Sequence[str], console: Console) -> int:
+@dataclass(frozen=True)
+class _Run:
+    suite: Suite
+    model: Model
+    purse: Purse
+    price: Price | None
+    gates: Gates
+    console: Console
+
+
+def _evaluate(arguments: Arguments, given: Sequence[str], console: Console) -> tuple[_Run, Counts]:
     suite = _suite(arguments)
-    model = models.load(
+    price = prices.find(arguments.model, arguments.base_url, arguments.price)
+    purse = Purse(price, arguments.max_cost)
+    gates = Gates(episodes=arguments.episodes)
+    model = _model(arguments, suite)
+    asked: Model = Metered(model, purse)
+    if arguments.cache is not None:
+        asked = Cached(asked, arguments.cache)
+    run = _Run(suite, asked, purse, price, gates, console)
+    folder = arguments.out or Path("runs") / _folder_name(arguments)
+    enter = partial(run_folder.enter, folder, _configuration(suite, model), given)
+    path, counts = asyncio.run(_play(run, enter))
+    _report(run, path)
+    return run, counts
+
+
+def _model(arguments: Arguments, suite: Suite) -> Model:
+    return models.load(
         arguments.model,
         base_url=arguments.base_url,
         sampling=_sampling(arguments, suite),
         concurrency=arguments.concurrency,
     )
-    folder = arguments.out or Path("runs") / _folder_name(arguments)
-    enter = partial(run_folder.enter, folder, _configuration(suite, model), given)
-    episodes = asyncio.run(_play(suite, model, enter, console))
-    return _report(suite, episodes, console)
 
 
 def _suite(arguments: Arguments) -> Suite:
@@ -114,31 +150,73 @@ def _configuration(suite: Suite, model: Model) -> run_folder.Configuration:
     )
 
 
-async def _play(suite: Suite, model: Model, enter: Callable[[], Path], console: Console) -> Path:
+async def _play(run: _Run, enter: Callable[[], Path]) -> tuple[Path, Counts]:
     """Play what the record lacks; the path of the record."""
-    try:
-        path = enter()
-        said = f"{model.name} plays {suite.name}; the record is in {path.parent}"
-        console.print(said, markup=False, highlight=False, soft_wrap=True)
-        with record.Writer(path) as writer:
-            done = {each.key: each.success for each in record.playable(record.read(path))}
-            all_of_them = suites.assignments(suite)
-            missing = [each for each in all_of_them if each.key not in done]
-            counts = Counts(total=len(all_of_them), done=len(done), won=sum(done.values()))
-            with Display(console, counts, live=model.name != "human") as display:
-                await scheduler.play_all(missing, model, keep=writer.append, watch=display.watch())
-        return path
-    finally:
-        await model.close()
+    with stopping.ctrl_c(run.console):
+        try:
+            path = enter()
+            said = f"{run.model.name} plays {run.suite.name}; the record is in {path.parent}"
+            run.console.print(said, markup=False, highlight=False, soft_wrap=True)
+            with record.Writer(path) as writer:
+                return path, await _play_missing(run, path, writer.append)
+        finally:
+            await run.model.close()
 
 
-def _report(suite: Suite, path: Path, console: Console) -> int:
-    """Print the scores; how many episodes a provider error spoilt."""
-    order = dict.fromkeys(score.name(each.key) for each in suites.assignments(suite))
-    found = score.score(record.read(path), tuple(order))
-    report.show(found, console)
-    console.print(f"Record: {path}", markup=False, highlight=False, soft_wrap=True)
-    return found.overall.provider_errors
+async def _play_missing(run: _Run, path: Path, keep: Callable[[Episode], None]) -> Counts:
+    played = record.playable(run.purse.over(record.read(path)))
+    done = {each.key: each.success for each in played}
+    all_of_them = suites.assignments(run.suite)
+    missing = [each for each in all_of_them if each.key not in done]
+    counts = Counts(len(all_of_them), len(done), sum(done.values()))
+    counts.independent = all(row.rollouts == 1 for row in run.suite.rows)
+    live = run.model.name != "human"
+    with Display(run.console, counts, gauge=run.model.gauge, live=live) as display:
+        ticking = asyncio.create_task(display.tick())
+        try:
+            await scheduler.play_all(
+                missing,
+                run.model,
+                keep=keep,
+                watch=display.watch(),
+                gates=run.gates if live else Gates(episodes=1),
+                price=run.price,
+            )
+        finally:
+            ticking.cancel()
+    return counts
+
+
+def _report(run: _Run, path: Path) -> None:
+    """Print the scores, what the games took, and what the model cost."""
+    order = dict.fromkeys(score.name(each.key) for each in suites.assignments(run.suite))
+    times = Times()
+    report.show(score.score(times.over(record.read(path)), tuple(order)), run.console)
+    lines = [times.sentence, f"Record: {path}"]
+    if run.price is not None or prices.sold(run.model.name):
+        lines.insert(1, run.purse.bill)
+    for line in lines:
+        run.console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _closing(run: _Run, counts: Counts, faults: Console) -> int:
+    """Say why episodes are missing, if any are; the exit status."""
+    left = counts.total - counts.done
+    if left and run.purse.empty:
+        faults.print(
+            f"{run.purse.sentence} {left} episodes are left; the same command with a larger "
+            "--max-cost plays them.",
+            soft_wrap=True,
+        )
+        return 4
+    if counts.spoilt:
+        faults.print(
+            f"{counts.spoilt} episodes ended by a provider error and are left out; the same "
+            "command plays them again. What the provider said stands in the record, under error.",
+            soft_wrap=True,
+        )
+        return 3
+    return 0
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from harness import __main__ as program
 from harness import eval as evaluation
 from harness.models import FatalProviderError, PlayerQuit
 from harness.record import EPISODES, Result, latest, read
-from harness.request import Reply
+from harness.request import Gauge, Reply
 from harness.run_folder import read_header
 
 ROOT = Path(__file__).parents[2]
@@ -110,7 +110,7 @@ class Unreliable:
     name, concurrency = "unreliable", 1
 
     def __init__(self):
-        self.settings = {}
+        self.settings, self.gauge = {}, Gauge()
         self.closed = False
 
     async def reply(self, request):
@@ -157,6 +157,8 @@ def test_a_fatal_fault_of_the_provider_is_one_sentence_and_keeps_what_was_played
 
 def test_a_human_who_quits_keeps_what_was_played(command, monkeypatch):
     class Quitting(Unreliable):
+        name = "human"
+
         async def reply(self, request):
             if request.key[1] == 1:
                 raise PlayerQuit
@@ -164,10 +166,10 @@ def test_a_human_who_quits_keeps_what_was_played(command, monkeypatch):
 
     monkeypatch.setattr(evaluation.models, "load", lambda name, **given: Quitting())
 
-    status, _, err = command("--model", "quitting", "--instances", "1", "--rollouts", "2")
+    status, _, err = command("--model", "human", "--instances", "1", "--rollouts", "2")
 
     assert (status, err) == (130, "Stopped; the same command goes on from here.\n")
-    assert len(read_all(Path("runs/quitting-HarnessWalk-v0", EPISODES))) == 1
+    assert len(read_all(Path("runs/human-HarnessWalk-v0", EPISODES))) == 1
 
 
 @pytest.mark.parametrize(
