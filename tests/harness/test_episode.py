@@ -7,11 +7,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentgym.errors import InvalidOption, UnknownName
+from harness import formats
 from harness.episode import Settings, make, play
 from harness.formats.fence import extract
+from harness.prices import Price
 from harness.prompts import Style
 from harness.record import Episode, Result
-from harness.request import Reply
+from harness.request import Reply, ToolCall
 
 QUIET = settings(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -146,13 +148,237 @@ def test_a_prompt_that_does_not_fit_ends_it(assignment, finish, fenced):
     assert played.score == 1.0
 
 
+class Small:
+    """A model whose context holds so many messages."""
+
+    def __init__(self, limit, answer):
+        self.limit, self.answer = limit, answer
+
+    def __call__(self, request):
+        if len(request.messages) > self.limit:
+            spent = {"seconds_waiting": 0.25, "faults": {"429": 1}}
+            return Reply("", stop_reason="context", error="Too long.", **spent)
+        return Reply(self.answer(request), seconds_waiting=0.5, faults={"500": 1})
+
+
+def turns_sent(request):
+    """The numbers of the turns that a prompt holds."""
+    asked = [m["content"] for m in request.messages if m["role"] in ("user", "tool")]
+    return [int(text.split()[1]) for text in asked]
+
+
+def test_the_oldest_turns_are_dropped_where_that_is_asked(assignment, finish, fenced):
+    model = Small(6, lambda request: fenced("Left"))
+    given = assignment(style=Style(history="full"), max_turns=5, context_policy="drop")
+
+    played, requests = finish(given, model)
+
+    # Three turns fit; what was dropped stays dropped, so each later turn asks twice.
+    assert [turns_sent(request) for request in requests] == [
+        [0],
+        [0, 1],
+        [0, 1, 2],
+        [0, 1, 2, 3],
+        [1, 2, 3],
+        [1, 2, 3, 4],
+        [2, 3, 4],
+    ]
+    assert [turn.dropped for turn in played.turns] == [0, 0, 0, 1, 2]
+    assert {request.messages[0]["role"] for request in requests} == {"system"}
+    assert [request.key[2] for request in requests] == [0, 1, 2, 3, 3, 4, 4]
+    assert played.result is Result.STEP_LIMIT
+    # What the refusals took is not lost.
+    assert [turn.seconds_waiting for turn in played.turns] == [0.5, 0.5, 0.5, 0.75, 0.75]
+    assert played.turns[-1].faults == {"429": 1, "500": 1}
+    assert (played.turns[0].faults, played.faults) == ({"500": 1}, {})
+
+
+def test_a_history_of_some_turns_drops_among_these(assignment, finish, fenced):
+    model = Small(4, lambda request: fenced("Left"))
+    given = assignment(style=Style(history=2), max_turns=4, context_policy="drop")
+
+    played, requests = finish(given, model)
+
+    assert [turns_sent(request) for request in requests] == [
+        [0],
+        [0, 1],
+        [0, 1, 2],
+        [1, 2],
+        [1, 2, 3],
+        [2, 3],
+    ]
+    assert [turn.dropped for turn in played.turns] == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize("history", ["stateless", "full"])
+def test_where_nothing_is_left_to_drop_the_context_is_too_small(assignment, finish, history):
+    model = Small(1, lambda request: "never asked")
+    given = assignment(style=Style(history=history), context_policy="drop")
+
+    played, requests = finish(given, model)
+
+    assert (played.result, played.error) == (Result.CONTEXT_OVERFLOW, "Too long.")
+    assert (len(requests), played.turns) == (1, ())
+    assert played.faults == {"429": 1}
+
+
+def test_all_older_turns_are_dropped_before_it_is_given_up(assignment, finish, fenced):
+    left = iter([99, 99, 1, 1, 1])
+
+    def answer(request):
+        return Small(next(left), lambda request: fenced("Left"))(request)
+
+    given = assignment(style=Style(history="full"), context_policy="drop")
+
+    played, requests = finish(given, answer)
+
+    assert [turns_sent(request) for request in requests] == [[0], [0, 1], [0, 1, 2], [1, 2], [2]]
+    assert played.result is Result.CONTEXT_OVERFLOW
+    assert played.faults == {"429": 3}
+
+
+def test_dropping_keeps_tool_results_with_their_calls(assignment, finish):
+    def answer(request):
+        if len(request.messages) > 4:
+            return Reply("", stop_reason="context")
+        return formats.write("tool", "Left")
+
+    style = Style(history="full", format="tool")
+    played, requests = finish(assignment(style=style, max_turns=4, context_policy="drop"), answer)
+
+    fitting = [r for r in requests if len(r.messages) <= 4]
+    roles = [[message["role"] for message in request.messages] for request in fitting]
+    assert roles == [["system", "user"], *[["system", "user", "assistant", "tool"]] * 3]
+    assert [turn.dropped for turn in played.turns] == [0, 0, 1, 2]
+
+
+def test_without_the_policy_nothing_is_dropped(assignment, finish, fenced):
+    model = Small(4, lambda request: fenced("Left"))
+
+    played, requests = finish(assignment(style=Style(history="full")), model)
+
+    assert (played.result, len(requests)) == (Result.CONTEXT_OVERFLOW, 3)
+
+
+def test_the_seconds_of_an_episode_end_it(assignment, finish, fenced):
+    answer = Reply(fenced("Left"), seconds_waiting=1.0, seconds_generating=2.0)
+
+    played, _ = finish(assignment(episode_seconds=8.5), lambda request: answer)
+
+    assert (played.result, played.error) == (Result.TIME_LIMIT, "8.5 seconds were spent.")
+    assert len(played.turns) == 3
+
+
+def test_the_games_own_time_counts_too(assignment, finish, fenced):
+    played, _ = finish(assignment(episode_seconds=1e-9), lambda request: fenced("Left"))
+
+    assert (played.result, len(played.turns)) == (Result.TIME_LIMIT, 1)
+
+
+def test_a_win_in_the_last_second_is_a_win(assignment, finish, fenced):
+    answer = Reply(fenced("Right"), seconds_generating=1.0)
+
+    played, _ = finish(assignment(episode_seconds=4.0), lambda request: answer)
+
+    assert played.result is Result.WON
+
+
+def test_each_turn_has_its_cost_where_the_price_is_known(assignment, finish, fenced):
+    counts = iter([(100, 10), (200, None), (300, 30), (400, 40)])
+
+    def answer(request):
+        prompt, completion = next(counts)
+        return Reply(fenced("Right"), prompt_tokens=prompt, completion_tokens=completion)
+
+    played, _ = finish(assignment(), answer, price=Price(prompt=1e6, completion=2e6))
+    free, _ = finish(assignment(), lambda request: fenced("Right"))
+
+    assert [turn.cost for turn in played.turns] == [120.0, None, 360.0, 480.0]
+    assert {turn.cost for turn in free.turns} == {None}
+
+
+def test_money_that_is_spent_ends_it(assignment, finish, fenced):
+    said = iter([fenced("Right"), Reply("", stop_reason="cost_limit", error="2 of 2 USD.")])
+
+    played, _ = finish(assignment(), lambda request: next(said))
+
+    assert (played.result, played.error) == (Result.COST_LIMIT, "2 of 2 USD.")
+    assert len(played.turns) == 1
+
+
+def test_a_tool_call_is_played_recorded_and_sent_back(assignment, finish):
+    style = Style(history="full", format="tool")
+    replies = {
+        0: Reply("I go.", tool_calls=(ToolCall("act", '{"action": "Right"}'),)),
+        1: Reply("I forgot, and say many words about it."),
+        2: Reply("", tool_calls=(ToolCall("act", "{"),)),
+        3: Reply("", tool_calls=tuple(ToolCall("act", f'{{"action": "{a}"}}') for a in "LR")),
+    }
+
+    played, requests = finish(assignment(style=style, max_turns=5), lambda r: replies[r.key[2] % 4])
+
+    assert {request.format for request in requests} == {"tool"}
+    assert all(request.tools == formats.FORMATS["tool"].tools for request in requests)
+    assert [turn.problem for turn in played.turns] == [
+        "",
+        "no_call",
+        "bad_arguments",
+        "two_calls",
+        "",
+    ]
+    assert [turn.strict for turn in played.turns] == [True, False, False, False, True]
+    assert played.turns[0].tool_calls == (("act", '{"action": "Right"}'),)
+    assert [message["role"] for message in requests[4].messages] == [
+        *("system", "user", "assistant", "tool", "assistant", "user", "assistant"),
+        *("tool", "assistant", "tool", "tool"),
+    ]
+    told = [request.messages[-1]["content"] for request in requests]
+    assert "no tool was called" in told[2]
+    assert "the arguments of the call were not as they should be" in told[3]
+    assert "more than one tool call was made" in told[4]
+    assert Episode.model_validate_json(played.model_dump_json()) == played
+
+
+def test_other_formats_send_no_tools(assignment, finish, fenced):
+    _, requests = finish(assignment(), lambda request: fenced("Right"))
+
+    assert {(request.tools, request.format) for request in requests} == {((), "fence")}
+
+
+@pytest.mark.parametrize("name", formats.FORMATS)
+def test_every_format_wins_by_its_strict_rules(assignment, finish, name):
+    given = assignment(style=Style(format=name, lenient=False, history="full"))
+
+    played, _ = finish(given, lambda request: formats.write(request.format, "Right"))
+
+    assert (played.result, played.format) == (Result.WON, name)
+    assert all(turn.strict for turn in played.turns)
+
+
+def test_strict_parsing_takes_nothing_that_misses_the_format(assignment, finish):
+    bare = "thought: hm\nmove: [Right]"
+
+    strict, requests = finish(
+        assignment(style=Style(format="move", lenient=False), max_turns=2), lambda request: bare
+    )
+    lenient, _ = finish(assignment(style=Style(format="move")), lambda request: bare)
+
+    assert [turn.problem for turn in strict.turns] == ["not_bare"] * 2
+    assert "without brackets" in requests[1].messages[-1]["content"]
+    assert strict.turns[0].error in requests[1].messages[-1]["content"]
+    assert lenient.result is Result.WON
+    assert not any(turn.strict for turn in lenient.turns)
+
+
 def test_a_provider_that_fails_ends_it(assignment, finish):
-    failed = Reply("", stop_reason="provider_error", error="The server answered 500 five times.")
+    failed = Reply(
+        "", stop_reason="provider_error", error="The server answered 500 twice.", faults={"500": 2}
+    )
 
     played, _ = finish(assignment(), lambda request: failed)
 
     assert (played.result, played.error) == (Result.PROVIDER_ERROR, failed.error)
-    assert played.turns == ()
+    assert (played.turns, played.faults) == ((), {"500": 2})
 
 
 def test_replies_without_an_action_are_endured_unless_a_limit_is_set(assignment, finish):
