@@ -1,308 +1,242 @@
-"""Any OpenAI-compatible server, through the official client.
+"""Any OpenAI-compatible server, through the official client; `harness.models.remote` has the rules.
 
-The client's own retries are off; the loop here sends again after the faults that are named below,
-a bounded number of times, and after nothing else. The key comes from `OPENAI_API_KEY` alone, goes
-to the given address, and stands in no setting, no file, no `repr` and no error text: where a server
-repeats it, it is cut out.
+Sent are the messages, the limit of the reply, a seed, and the sampling that was asked for. Two
+parameters are ours, so a server that refuses them gets the request again without, from then on:
+`seed`, which OpenAI's newer models refuse, and `return_token_ids`, which is vLLM's. Where a server
+wants the limit under its newer name it gets that. Sampling that was asked for is never left out.
 
-What becomes of each answer:
-
-- a reply: `stop`, or `length` if it was cut at `max_tokens`;
-- a connection error, a time-out, status 408, 409, 429, 500, 502, 503 or 504, a body that is no
-  JSON, no choice in it, or neither content nor reasoning: sent again after a pause that doubles, or
-  as long as `Retry-After` says; after the last attempt `provider_error`;
-- a refusal because the prompt is too long: `context`;
-- any other refusal (a wrong key, address or model name, a spent quota, a parameter that the server
-  does not know), and a server that has never answered anything after all attempts:
-  `FatalProviderError`, since the next request would fare no better.
+The reasoning field goes by two names: `reasoning_content` (llama.cpp, SGLang, vLLM before 0.12) and
+`reasoning` (vLLM, OpenRouter).
 """
 
 from __future__ import annotations
 
-import asyncio
-import email.utils
 import json
-import os
 import re
-import time
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from typing import Any, NamedTuple, cast
-from urllib.parse import urlsplit, urlunsplit
+from dataclasses import replace
+from typing import Any
 
 import openai
 
-from agentgym.errors import InvalidOption
-from harness.models import OPENAI, FatalProviderError, Order, request_digest
-from harness.request import Gauge, Reply, Request
+from agentgym.errors import UnknownName
+from harness.models import FatalProviderError, Order, request_digest
+from harness.models.refusals import Fault, Refusal, retry_after, words
+from harness.models.remote import CONCURRENCY, Errors, Patience, Remote, Service, limits
+from harness.request import Reply, Request, ToolCall
 
-DEFAULT_URL = "https://api.openai.com/v1"
-CONCURRENCY = 32
-"""Requests in flight at once if the user does not say."""
-_NO_KEY = "none"
-_SECRET = 12
-_MOST_CONNECTIONS = 1000  # The client's own limit, of which it makes no option.
-_TRANSIENT = frozenset({408, 409, 429, 500, 502, 503, 504})
-_TOO_LONG = re.compile(
-    r"context.?(length|size|window)|maximum context|(prompt|input) is too long|input token count"
-    r"|max_new_tokens` must be",
-    re.IGNORECASE,
+__all__ = ["CONCURRENCY", "SERVICE", "OpenAIModel", "Patience", "load_openai", "load_server"]
+
+SERVICE = Service(
+    prefix="openai/",
+    url="https://api.openai.com/v1",
+    url_variable="OPENAI_BASE_URL",
+    key_variables=("OPENAI_API_KEY",),
+    hint=" (most end in /v1)",
 )
-_ADVICE = {
-    401: "set OPENAI_API_KEY to a key of this server",
-    403: "the key in OPENAI_API_KEY may not use this model",
-    404: "check --base-url (most end in /v1) and the model's name",
-    429: "the account's quota is spent; add credit and give the same command again",
-}
-
-
-@dataclass(frozen=True)
-class Patience:
-    """How long a server is borne with.
-
-    Attributes:
-        retries: Attempts after the first.
-        timeout: Seconds that one attempt may take.
-        connect: Seconds of them for the connection.
-        pause: Seconds before the first retry; doubles each time.
-        longest_pause: Seconds; also the most that a `Retry-After` is followed.
-    """
-
-    retries: int = 5
-    timeout: float = 600.0
-    connect: float = 10.0
-    pause: float = 0.5
-    longest_pause: float = 60.0
+_OURS = ("seed", "return_token_ids")
+_OLD_LIMIT, _NEW_LIMIT = "max_tokens", "max_completion_tokens"
+_RENAMED = re.compile(rf"\buse\W+{_NEW_LIMIT}", re.IGNORECASE)
+_BROKEN = frozenset({"error", "abort"})  # How vLLM and SGLang end a reply that failed half-way.
 
 
 def load_openai(order: Order) -> OpenAIModel:
     """The model NAME of the name `openai/NAME`.
 
     Raises:
-        InvalidOption: The address is no URL, the key is missing where it is needed, or the
-            concurrency is beyond the client's connections.
+        InvalidOption: The address is no URL, the key is missing where it is needed, or the system
+            does not allow as many connections.
     """
     return OpenAIModel(order)
 
 
-class OpenAIModel:
+def load_server(order: Order) -> OpenAIModel:
+    """Open weights behind a server that somebody has started.
+
+    The server is asked which models it has: the weights' own name, else the name that was given to
+    `--model`, else the only one that there is. `run.json` says which, beside the weights.
+
+    Raises:
+        InvalidOption: As for `load_openai`.
+        UnknownName: The server has several models, and none of these.
+        FatalProviderError: It is not there, or refuses.
+    """
+    url = SERVICE.address(order.base_url)
+    return OpenAIModel(order, served=_served(order, url, SERVICE.key(url)))
+
+
+class OpenAIModel(Remote):
     """A model behind an OpenAI-compatible server.
 
     Attributes:
         name: As given to `--model`.
-        concurrency: Requests in flight at once.
-        settings: Address without any password in it, model name and sampling, for `run.json`.
+        concurrency: Requests in flight at once, at most.
+        settings: Address without any password in it, model name, sampling, and for open weights
+            which and in which thinking mode, for `run.json`.
         gauge: Where its requests stand now.
     """
 
-    def __init__(self, order: Order, patience: Patience | None = None) -> None:
-        """Read the key from the environment; nothing is sent yet."""
-        url = (order.base_url or os.environ.get("OPENAI_BASE_URL") or DEFAULT_URL).rstrip("/")
-        self.name = order.name
-        self.concurrency = _connections(order)
-        self.settings: dict[str, Any] = {
-            "base_url": _public(url),
-            "model": order.name.removeprefix(OPENAI),
-            "sampling": order.sampling.settings(None, None),
-        }
-        self.gauge = Gauge(limit=self.concurrency)
-        self._seed = order.sampling.seed
-        self._patience = patience or Patience()
-        self._key = _key(url)
+    def __init__(
+        self, order: Order, patience: Patience | None = None, *, served: str | None = None
+    ) -> None:
+        """Read the key from the environment; nothing is sent yet.
+
+        Args:
+            order: What was asked for.
+            patience: How long the server is borne with.
+            served: The server's name of the model; None takes it from the order's.
+        """
+        super().__init__(order, SERVICE, patience)
+        if served is not None:
+            self.settings |= {"model": served, "weights": order.weights}
+            self.settings |= {"thinking": order.thinking}
         # OpenAI's newer models refuse the old name; other servers know the old one.
-        self._limit = "max_completion_tokens" if url == DEFAULT_URL else "max_tokens"
+        self._limit = _NEW_LIMIT if self._url == SERVICE.url else _OLD_LIMIT
+        self._refuses: set[str] = set()
         self._client = openai.AsyncOpenAI(
             api_key=self._key,
-            base_url=url,
+            base_url=self._url,
             max_retries=0,
             timeout=openai.Timeout(self._patience.timeout, connect=self._patience.connect),
-        )
-        self._slots = asyncio.Semaphore(self.concurrency)
-        self._reached = False
-
-    async def reply(self, request: Request) -> Reply:
-        """Answer one request, with retries.
-
-        Raises:
-            FatalProviderError: The server refuses and will go on refusing, or is not there.
-        """
-        asked = time.perf_counter()
-        async with self._slots:
-            fault, began = _Fault(""), asked
-            for attempt in range(self._patience.retries + 1):
-                if attempt:
-                    await asyncio.sleep(self._pause(attempt, fault))
-                began = time.perf_counter()
-                answer = await self._attempt(request)
-                if isinstance(answer, Reply):
-                    worked = time.perf_counter() - began
-                    return replace(
-                        answer,
-                        seconds_waiting=began - asked,
-                        seconds_generating=worked,
-                        retries=attempt,
-                    )
-                fault = answer
-        return self._give_up(fault, time.perf_counter() - asked)
-
-    def _give_up(self, fault: _Fault, waited: float) -> Reply:
-        retries, where = self._patience.retries, self.settings["base_url"]
-        if not self._reached:
-            raise FatalProviderError(
-                f"No server answers at {where} ({fault.sentence}); start it, or check --base-url."
-            )
-        error = f"{where} gave no usable reply in {retries + 1} attempts; last: {fault.sentence}."
-        return Reply(
-            "", stop_reason="provider_error", error=error, seconds_waiting=waited, retries=retries
+            http_client=openai.DefaultAsyncHttpxClient(
+                limits=limits(type(openai.DEFAULT_CONNECTION_LIMITS), self.concurrency)
+            ),
         )
 
-    def _pause(self, attempt: int, fault: _Fault) -> float:
-        doubled = self._patience.pause * 2 ** (attempt - 1)
-        wanted = doubled if fault.retry_after is None else fault.retry_after
-        return min(wanted, self._patience.longest_pause)
+    @property
+    def _errors(self) -> Errors:
+        return Errors(openai.APITimeoutError, openai.APIConnectionError, openai.APIStatusError)
 
-    async def _attempt(self, request: Request) -> Reply | _Fault:
-        try:
-            async with asyncio.timeout(self._patience.timeout):
-                body = await self._send(request)
-        except (openai.APITimeoutError, TimeoutError):
-            return _Fault(f"no answer within {self._patience.timeout:g} seconds")
-        except openai.APIConnectionError as fault:
-            cause = fault.__cause__ or fault
-            return _Fault(f"no connection: {self._clean(str(cause) or type(cause).__name__)}")
-        except openai.APIStatusError as fault:
-            self._reached = True
-            return self._refused(fault)
-        self._reached = True
-        found = _read(body)
-        if isinstance(found, Reply):
-            text, reasoning = self._without_key(found.text), self._without_key(found.reasoning)
-            return replace(found, text=text, reasoning=reasoning)
-        return found
+    async def _ask(self, request: Request) -> Reply | Fault:
+        # The client's typed method takes three times as long, most of it to check the messages.
+        body = await self._client.post("/chat/completions", cast_to=str, body=self._body(request))
+        return read(body)
 
-    async def _send(self, request: Request) -> str:
-        sampling = self.settings["sampling"]
-        chosen = {name: sampling[name] for name in ("temperature", "top_p")}
-        raw = await self._client.chat.completions.with_raw_response.create(
-            model=self.settings["model"],
-            messages=cast(Any, list(request.messages)),
-            seed=request_digest(self._seed, request.key) % 2**31,
-            extra_body={
-                self._limit: request.max_tokens,
-                **{name: value for name, value in chosen.items() if value is not None},
-            },
+    def _body(self, request: Request) -> dict[str, Any]:
+        order, sampling = self._order, self.settings["sampling"]
+        body: dict[str, Any] = {
+            "model": self.settings["model"],
+            "messages": request.messages,
+            self._limit: request.max_tokens,
+            "temperature": sampling["temperature"],
+            "top_p": sampling["top_p"],
+            "seed": request_digest(order.sampling.seed, request.key) % 2**31,
+        }
+        if request.tools:
+            body["tools"] = request.tools
+        if order.thinking is not None:
+            body["chat_template_kwargs"] = {"enable_thinking": order.thinking}
+        if order.logprobs:
+            body |= {"logprobs": True, "return_token_ids": True}
+        return {
+            name: value
+            for name, value in body.items()
+            if value is not None and name not in self._refuses
+        }
+
+    def _refusal(self, fault: Any) -> Refusal:
+        said = self._clean(words(fault.body))
+        return Refusal(
+            fault.status_code,
+            said,
+            f"{fault.code} {fault.type}",
+            retry_after(fault.response.headers),
+            _ours(fault, said),
         )
-        return raw.http_response.text
 
-    def _refused(self, fault: openai.APIStatusError) -> Reply | _Fault:
-        status, said = fault.status_code, self._clean(_message(fault))
-        if status not in _TRANSIENT and _TOO_LONG.search(f"{said} {fault.code} {fault.type}"):
-            return Reply("", stop_reason="context", error=f"The prompt is too long: {said}")
-        if status in _TRANSIENT and fault.code != "insufficient_quota":
-            return _Fault(f"status {status}, {said}", _retry_after(fault.response.headers))
-        advice = _ADVICE.get(status, "check the model's name and the sampling options")
-        where, whom = self.settings["base_url"], self.name
-        # Not chained: the cause would repeat the server's text, and that may repeat the key.
-        raise FatalProviderError(
-            f"{where} refuses {whom!r} (status {status}: {said}); {advice}."
-        ) from None
-
-    def _clean(self, text: str) -> str:
-        """A server's own words in one line of at most 300 characters, without the key."""
-        words = " ".join(self._without_key(text).split()).rstrip(".")
-        return words if len(words) <= 300 else f"{words[:297]}..."
-
-    def _without_key(self, text: str) -> str:
-        # A short key is a local server's dummy, and its letters may stand in any reply.
-        return text.replace(self._key, "[key]") if len(self._key) >= _SECRET else text
+    def _amended(self, refusal: Refusal, request: Request) -> Request | None:
+        if refusal.ours == _OLD_LIMIT:
+            self._limit = _NEW_LIMIT
+        elif refusal.ours:
+            self._refuses.add(refusal.ours)
+        return request if refusal.ours else super()._amended(refusal, request)
 
     async def close(self) -> None:
         """Close the connections."""
         await self._client.close()
 
 
-class _Fault(NamedTuple):
-    """Why there is no reply this time."""
-
-    sentence: str
-    retry_after: float | None = None
-
-
-def _connections(order: Order) -> int:
-    wanted = order.concurrency or CONCURRENCY
-    if wanted > _MOST_CONNECTIONS:
-        raise InvalidOption(
-            f"concurrency is at most {_MOST_CONNECTIONS} with openai/NAME, got {wanted}."
-        )
-    return wanted
-
-
-def _key(url: str) -> str:
-    key = os.environ.get("OPENAI_API_KEY", "").strip()
-    if not key and url == DEFAULT_URL:
-        raise InvalidOption(
-            f"{DEFAULT_URL} needs a key; set the environment variable OPENAI_API_KEY, or give the "
-            "address of another server with --base-url."
-        )
-    return key or _NO_KEY
-
-
-def _public(url: str) -> str:
-    """The address without user, password and query, which may be secret."""
+def _ours(fault: Any, said: str) -> str:
+    """Which of our parameters the refused request held, and the refusal names."""
     try:
-        parts = urlsplit(url)
-        named = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        sent = json.loads(fault.request.content)
     except ValueError:
-        named, parts = False, urlsplit("")
-    if not named:
-        raise InvalidOption(
-            f"base_url is an address such as http://127.0.0.1:8000/v1, got {url!r}."
-        )
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+        return ""
+    for name in _OURS:
+        if name in sent and (fault.param == name or re.search(rf"\b{name}\b", said)):
+            return name
+    return _OLD_LIMIT if _OLD_LIMIT in sent and _RENAMED.search(said) else ""
 
 
-def _message(fault: openai.APIStatusError) -> str:
-    body = fault.body
-    if isinstance(body, dict):
-        said = cast(dict[str, Any], body).get("message")
-        return str(said or body)
-    return str(body or "no reason given")
-
-
-def _retry_after(headers: Any) -> float | None:
-    """Seconds that the header `Retry-After` asks for, given as such or as a date."""
-    value = str(headers.get("retry-after", ""))
+def _served(order: Order, url: str, key: str) -> str:
+    """The server's name for the weights."""
     try:
-        return max(0.0, float(value))
-    except ValueError:
-        pass
-    try:
-        date = email.utils.parsedate_to_datetime(value)
-    except ValueError:
-        return None
-    return max(0.0, (date - datetime.now(UTC)).total_seconds())
+        with openai.OpenAI(api_key=key, base_url=url, timeout=30.0, max_retries=2) as client:
+            names = [str(model.id) for model in client.models.list()]
+    except openai.NotFoundError:
+        return order.weights  # A server without such a list knows its model by the common name.
+    except (openai.APIError, ValueError) as fault:
+        said = " ".join(str(fault).replace(key, "[key]").split())[:300].rstrip(".")
+        raise FatalProviderError(
+            f"{order.base_url or 'OPENAI_BASE_URL'} does not say which models it has ({said}); "
+            "start the server, or check --base-url (most end in /v1) and OPENAI_API_KEY."
+        ) from None
+    for name in (order.weights, order.name):
+        if name in names:
+            return name
+    if len(names) == 1:
+        return names[0]
+    raise UnknownName.of(f"model of the server, asked for as {order.weights};", order.name, names)
 
 
-def _read(body: str) -> Reply | _Fault:
+def read(body: str) -> Reply | Fault:
     """A chat completion as a reply."""
     try:
         answer = json.loads(body)
         choice = answer["choices"][0]
-        message, cut = choice["message"], choice.get("finish_reason") == "length"
-        content = message.get("content")
-        reasoning = message.get("reasoning_content") or message.get("reasoning") or ""
-        usage = answer.get("usage") or {}
-        prompt, completion = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
+        reply = _reply(choice, answer.get("usage") or {})
+        if choice.get("finish_reason") in _BROKEN:
+            return Fault("not a completion", "a reply that the server broke off")
+        if choice["message"].get("content") is None and _empty(reply):
+            return Fault("empty", "a choice without content")
+        return _with_tokens(reply, answer, choice)
     except (ValueError, LookupError, TypeError, AttributeError):
-        return _Fault("a body that is no chat completion")
-    if content is None and not reasoning and not cut:
-        return _Fault("a choice without content")
+        return Fault("not a completion", "a body that is no chat completion")
+
+
+def _empty(reply: Reply) -> bool:
+    return not (reply.reasoning or reply.tool_calls or reply.stop_reason == "length")
+
+
+def _reply(choice: dict[str, Any], usage: dict[str, Any]) -> Reply:
+    said = choice["message"]
     return Reply(
-        str(content or ""),
-        reasoning=str(reasoning),
-        stop_reason="length" if cut else "stop",
-        prompt_tokens=prompt,
-        completion_tokens=completion,
+        str(said.get("content") or ""),
+        reasoning=str(said.get("reasoning_content") or said.get("reasoning") or ""),
+        stop_reason="length" if choice.get("finish_reason") == "length" else "stop",
+        prompt_tokens=_count(usage, "prompt_tokens"),
+        completion_tokens=_count(usage, "completion_tokens"),
+        tool_calls=tuple(_call(call["function"]) for call in said.get("tool_calls") or ()),
+    )
+
+
+def _call(function: dict[str, Any]) -> ToolCall:
+    arguments = function.get("arguments")
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    return ToolCall(str(function["name"]), text)
+
+
+def _with_tokens(reply: Reply, answer: dict[str, Any], choice: dict[str, Any]) -> Reply:
+    """The reply with token ids and log-probabilities, as far as the server gave them."""
+    prompt, ids = answer.get("prompt_token_ids"), choice.get("token_ids")
+    listed = (choice.get("logprobs") or {}).get("content")
+    logprobs = None if listed is None else tuple(float(token["logprob"]) for token in listed)
+    if ids is not None and logprobs is not None and len(ids) != len(logprobs):
+        logprobs = None  # Nobody could say which token each belongs to.
+    return replace(
+        reply,
+        prompt_ids=None if prompt is None else tuple(prompt),
+        completion_ids=None if ids is None else tuple(ids),
+        logprobs=logprobs,
     )
 
 

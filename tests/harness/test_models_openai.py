@@ -8,7 +8,7 @@ import time
 import traceback
 from collections.abc import Callable
 from email.utils import formatdate
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 
 import pytest
 
@@ -16,112 +16,27 @@ from agentgym.errors import InvalidOption
 from harness import models
 from harness.models import FatalProviderError, Order, Sampling
 from harness.models.openai_api import OpenAIModel, Patience
-from harness.request import Peek, Reply, Request
+from harness.request import Reply
+from tests.harness.fault_server import (
+    QUICK,
+    REQUEST,
+    Answer,
+    Dribble,
+    Echo,
+    Half,
+    Hang,
+    completion,
+    refusal,
+    scripted,
+)
 
 KEY = "sk-secret-1234567890"
-QUICK = Patience(retries=3, timeout=10.0, pause=0.01, longest_pause=0.05)
-
-
-class Answer:
-    """One scripted HTTP answer."""
-
-    def __init__(self, status: int = 200, body: str = "", headers: dict[str, str] | None = None):
-        self.status, self.body, self.headers = status, body, headers or {}
-
-    def send(self, handler: BaseHTTPRequestHandler) -> None:
-        data = self.body.encode()
-        handler.send_response(self.status)
-        handler.send_header("content-type", "application/json")
-        handler.send_header("content-length", str(len(data)))
-        for name, value in self.headers.items():
-            handler.send_header(name, value)
-        handler.end_headers()
-        handler.wfile.write(data)
-
-
-class Hang(Answer):
-    """No answer until the test is over."""
-
-    def send(self, handler: BaseHTTPRequestHandler) -> None:
-        handler.server.over.wait()
-
-
-class Dribble(Answer):
-    """A byte now and then, so that no single read takes long, and never an end."""
-
-    def send(self, handler: BaseHTTPRequestHandler) -> None:
-        handler.send_response(200)
-        handler.send_header("content-length", "100000")
-        handler.end_headers()
-        while not handler.server.over.wait(0.02):
-            handler.wfile.write(b" ")
-            handler.wfile.flush()
-
-
-class Half(Answer):
-    """A body that breaks off."""
-
-    def send(self, handler: BaseHTTPRequestHandler) -> None:
-        handler.send_response(200)
-        handler.send_header("content-length", "1000")
-        handler.end_headers()
-        handler.wfile.write(self.body.encode()[:20])
-        handler.close_connection = True
-
-
-class Echo(Answer):
-    """Repeats the key that it was sent, as careless servers do."""
-
-    def send(self, handler: BaseHTTPRequestHandler) -> None:
-        said = handler.headers["authorization"].removeprefix("Bearer ")
-        Answer(self.status, self.body.replace("KEY", said)).send(handler)
-
-
-class Server(ThreadingHTTPServer):
-    """Gives the scripted answers in turn, the last one for ever, and keeps the requests."""
-
-    daemon_threads = True
-
-    def __init__(self, answers: list[Answer]):
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.answers, self.asked, self.over = answers, [], threading.Event()
-        self.lock = threading.Lock()
-        self.url = f"http://127.0.0.1:{self.server_port}/v1"
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """A client that has gone away is what some tests are about."""
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        with self.server.lock:
-            headers = {name.lower(): value for name, value in self.headers.items()}
-            self.server.asked.append((self.path, headers, body, time.monotonic()))
-            number = len(self.server.asked)
-        self.server.answers[min(number, len(self.server.answers)) - 1].send(self)
-
-    def log_message(self, *arguments: object) -> None:
-        """Keep the test output clean."""
 
 
 @pytest.fixture
 def serve():
-    servers = []
-
-    def start(*answers: Answer) -> Server:
-        server = Server(list(answers))
-        servers.append(server)
-        threading.Thread(target=server.serve_forever, args=(0.01,)).start()
-        return server
-
-    yield start
-    for server in servers:
-        server.over.set()
-        server.shutdown()
-        server.server_close()
+    with scripted() as start:
+        yield start
 
 
 @pytest.fixture(autouse=True)
@@ -131,21 +46,7 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
 
-def completion(content: object = "```\nUp\n```", finish: str = "stop", **message: object) -> str:
-    return json.dumps(
-        {
-            "choices": [{"message": {"content": content, **message}, "finish_reason": finish}],
-            "usage": {"prompt_tokens": 11, "completion_tokens": 5},
-        }
-    )
-
-
-def refusal(message: str, code: object = None, kind: str | None = None) -> str:
-    return json.dumps({"error": {"message": message, "code": code, "type": kind}})
-
-
 GOOD = Answer(body=completion())
-REQUEST = Request(({"role": "user", "content": "P__"},), 77, ("i", 0, 4), Peek(None, {}))
 
 
 def ask(url: str, patience: Patience = QUICK, **order: object) -> Reply:
@@ -325,7 +226,7 @@ FATAL = {
     "403": (Answer(403, refusal("not allowed")), "may not use this model"),
     "404": (Answer(404, refusal("no such model")), "check --base-url"),
     "404 of a web server": (Answer(404, "<h1>Not here</h1>"), "check --base-url"),
-    "400": (Answer(400, refusal("unknown field 'seed'")), "check the model's name"),
+    "400": (Answer(400, refusal("unknown field 'messages'")), "check the model's name"),
     "422": (Answer(422, '{"detail": [1]}'), "check the model's name"),
     "a spent quota": (Answer(429, refusal("Pay!", "insufficient_quota")), "add credit"),
 }
@@ -461,9 +362,19 @@ def test_openai_itself_is_asked_by_the_new_name_of_the_limit() -> None:
     asyncio.run(model.close())
 
 
-def test_more_requests_than_connections_are_refused() -> None:
-    with pytest.raises(InvalidOption, match="at most 1000"):
-        models.load("openai/tiny", base_url="http://127.0.0.1:1/v1", concurrency=1001)
+def test_more_requests_than_the_system_allows_connections_are_refused(monkeypatch) -> None:
+    resource = pytest.importorskip("resource", reason="Windows has no such limit.")
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (200, 300))
+    raised = []
+    monkeypatch.setattr(resource, "setrlimit", lambda which, to: raised.append(to))
+    with pytest.raises(InvalidOption, match="at most 236 here, where the system allows 300 open"):
+        models.load("openai/tiny", base_url="http://127.0.0.1:1/v1", concurrency=237)
+    assert raised == []
+    for concurrency, expected in ((236, [(300, 300)]), (100, [])):
+        raised.clear()
+        model = models.load("openai/tiny", base_url="http://x/v1", concurrency=concurrency)
+        asyncio.run(model.close())
+        assert raised == expected
 
 
 class Together(Answer):
@@ -478,10 +389,13 @@ class Together(Answer):
         GOOD.send(handler)
 
 
-def at_once(url: str, requests: int, concurrency: int) -> list[Reply]:
+def at_once(url: str, concurrency: int, *rounds: int) -> list[Reply]:
+    """The replies of the last round; a round is over before the next begins."""
+
     async def gather() -> list[Reply]:
         model = OpenAIModel(Order("openai/tiny", url, concurrency=concurrency), QUICK)
-        replies = await asyncio.gather(*(model.reply(REQUEST) for _ in range(requests)))
+        for requests in rounds:
+            replies = await asyncio.gather(*(model.reply(REQUEST) for _ in range(requests)))
         await model.close()
         return replies
 
@@ -489,9 +403,9 @@ def at_once(url: str, requests: int, concurrency: int) -> list[Reply]:
 
 
 def test_as_many_requests_as_asked_for_are_in_flight(serve) -> None:
-    server = serve(Together(120))
-    server.socket.listen(256)
-    replies = at_once(server.url, requests=240, concurrency=120)
+    server = serve(*[GOOD] * 240, Together(120))
+    # The first round is that of the slow start.
+    replies = at_once(server.url, 120, 240, 240)
     assert [reply.retries for reply in replies] == [0] * 240
     # The second half waited for the first.
     assert sum(reply.seconds_waiting > 0.001 for reply in replies) >= 120
@@ -509,5 +423,5 @@ def test_no_more_requests_than_asked_for_are_in_flight(serve) -> None:
             GOOD.send(handler)
 
     inside: list[int] = []
-    at_once(serve(Slow()).url, requests=12, concurrency=3)
+    at_once(serve(Slow()).url, 3, 12)
     assert max(most) == 3

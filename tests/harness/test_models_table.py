@@ -10,11 +10,19 @@ import pytest
 from agentgym.errors import InvalidOption, MissingExtra, UnknownName
 from harness import models
 from harness.models import Sampling
+from harness.models.presets import PRESETS
 
 
 def test_every_model_is_described_in_one_line() -> None:
     described = models.describe()
-    assert list(described) == ["oracle", "random", "greedy", "human", "smollm2-135m", "openai/"]
+    programs, providers = ["oracle", "random", "greedy", "human"], ["openai/", "anthropic/"]
+    assert list(described) == [
+        *programs,
+        *PRESETS,
+        "FOLDER, ORG/NAME",
+        *providers,
+        "google/",
+    ]
     assert all(text and "\n" not in text for text in described.values())
 
 
@@ -25,6 +33,13 @@ def test_every_model_is_described_in_one_line() -> None:
         ("smollm", "Did you mean 'smollm2-135m'?"),
         ("openai", "Did you mean 'openai/NAME'?"),
         ("openai/", "Did you mean 'openai/NAME'?"),
+        ("opnai/gpt-5", "Did you mean 'openai/gpt-5'?"),
+        ("OpenAI/gpt-5", "Did you mean 'openai/gpt-5'?"),
+        ("antropic/claude", "Did you mean 'anthropic/claude'?"),
+        ("gogle/gemini", "Did you mean 'google/gemini'?"),
+        ("qwen3-4", "Did you mean 'qwen3-4b'?"),
+        ("a/b/c", "Known: "),
+        ("org/", "Known: "),
         ("", "Known: "),
     ],
 )
@@ -35,8 +50,12 @@ def test_an_unknown_name_is_refused_with_the_nearest(name: str, near: str) -> No
 
 
 def test_an_address_without_a_server_model_is_refused() -> None:
-    with pytest.raises(InvalidOption, match="openai/NAME, got 'random'"):
+    with pytest.raises(InvalidOption) as caught:
         models.load("random", base_url="http://127.0.0.1:1/v1")
+    assert str(caught.value) == (
+        "base_url goes with openai/NAME, anthropic/NAME, google/NAME, open weights with server, "
+        "got 'random'."
+    )
 
 
 def test_concurrency_below_one_is_refused() -> None:
@@ -82,20 +101,23 @@ def test_a_models_own_defaults_stand_only_where_nothing_is_asked() -> None:
         ("human", "rich", "harness"),
         ("smollm2-135m", "xllamacpp", "local"),
         ("openai/x", "openai", "harness"),
+        ("anthropic/x", "anthropic", "anthropic"),
+        ("google/x", "google.genai", "google"),
     ],
 )
 def test_a_missing_package_gives_the_command(
     name: str, package: str, extra: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in [m for m in sys.modules if m.split(".")[0] == package]:
+    for module in [m for m in sys.modules if f"{m}.".startswith(f"{package}.")]:
         monkeypatch.delitem(sys.modules, module)
-    for module in ("human", "local_llamacpp", "openai_api"):
+    for module in ("human", "local_llamacpp", "openai_api", "anthropic_api", "google_api"):
         monkeypatch.delitem(sys.modules, f"harness.models.{module}", raising=False)
     monkeypatch.setitem(sys.modules, package, None)  # importing it now fails
     with pytest.raises(MissingExtra) as caught:
         models.load(name)
+    shown = package.replace(".", "-")
     assert str(caught.value) == (
-        f"The model {name} needs the package {package}, which is not installed; "
+        f"The model {name} needs the package {shown}, which is not installed; "
         f"run: pip install 'agentgym-suite[{extra}]'"
     )
 
@@ -115,7 +137,8 @@ def test_a_program_that_plays_imports_no_models_package() -> None:
     code = (
         "import sys; from harness import models;"
         "[models.load(name) for name in ('oracle', 'random', 'greedy')];"
-        "print([p for p in ('openai', 'xllamacpp', 'rich', 'httpx', 'httpx2') if p in sys.modules])"
+        "heavy = ('openai', 'anthropic', 'xllamacpp', 'rich', 'httpx2', 'torch', 'vllm');"
+        "print([package for package in heavy if package in sys.modules])"
     )
     assert _in_new_process(code) == "[]\n"
 

@@ -1,0 +1,366 @@
+"""What all models behind a network have in common: address, key, retries, and how many at once.
+
+The clients' own retries are off; the loop here sends again after named faults, a bounded number of
+times, and after nothing else. The key comes from the environment alone, goes to the given address,
+and stands in no setting, no file, no `repr` and no error text: where a server repeats it, it is cut
+out.
+
+What becomes of each answer:
+
+- a reply: `stop`, or `length` if it was cut at `max_tokens`;
+- a connection error, a time-out, status 408, 409, 429, 500, 502, 503, 504 or 529, a body that is no
+  completion, or one that is empty: sent again after a pause that doubles, or as long as
+  `Retry-After` says, which then holds for all requests; after the last attempt `provider_error`;
+- a refusal because prompt and longest reply do not fit into the context together: sent again with
+  the room that is left as the limit, where the server says how much;
+- a refusal because the prompt is too long: `context`;
+- any other refusal (a wrong key, address or model name, a spent quota, a parameter that the server
+  does not know), and a server that has never answered anything after all attempts:
+  `FatalProviderError`, since the next request would fare no better.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import os
+import sys
+import time
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, TypeVar, cast
+from urllib.parse import urlsplit, urlunsplit
+
+from agentgym.errors import InvalidOption
+from harness.models import FatalProviderError, Order
+from harness.models.gate import Gate
+from harness.models.refusals import Fault, Refusal
+from harness.request import Reply, Request
+
+CONCURRENCY = 32
+"""Requests in flight at once, at most, if the user does not say."""
+KEEP_ALIVE = 3.0
+"""Seconds that an idle connection is kept. Many servers close theirs after 5, and a request that
+is sent at that moment is lost."""
+_SECRET = 12
+_OTHER_FILES = 64  # Open files of this process besides its connections.
+_Limits = TypeVar("_Limits")
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long a server is borne with.
+
+    Attributes:
+        retries: Attempts after the first.
+        timeout: Seconds that one attempt may take.
+        connect: Seconds of them for the connection.
+        pause: Seconds before the first retry; doubles each time.
+        longest_pause: Seconds; also the most that a `Retry-After` is followed.
+    """
+
+    retries: int = 5
+    timeout: float = 600.0
+    connect: float = 10.0
+    pause: float = 0.5
+    longest_pause: float = 60.0
+
+
+@dataclass(frozen=True)
+class Service:
+    """A kind of server, as far as users see it.
+
+    Attributes:
+        prefix: What its models' names begin with.
+        url: Of the provider itself; used if no other is given.
+        url_variable: Environment variable of another address.
+        key_variables: Environment variables of the key; the first one set counts.
+        hint: How addresses of this kind end, for the advice after status 404.
+    """
+
+    prefix: str
+    url: str
+    url_variable: str
+    key_variables: tuple[str, ...]
+    hint: str = ""
+
+    def address(self, given: str | None) -> str:
+        """The address to ask: the given one, else the environment's, else the provider's."""
+        return (given or os.environ.get(self.url_variable) or self.url).rstrip("/")
+
+    def key(self, url: str) -> str:
+        """The key, "none" where another server than the provider's may need none.
+
+        Raises:
+            InvalidOption: The provider needs one, and none is set.
+        """
+        for variable in self.key_variables:
+            if key := os.environ.get(variable, "").strip():
+                return key
+        if url == self.url:
+            raise InvalidOption(
+                f"{self.url} needs a key; set the environment variable {self.key_variables[0]}, "
+                "or give the address of another server with --base-url."
+            )
+        return "none"
+
+    def advice(self, status: int) -> str:
+        """What to do about a refusal with this status."""
+        variable = self.key_variables[0]
+        table = {
+            401: f"set {variable} to a key of this server",
+            403: f"the key in {variable} may not use this model",
+            404: f"check --base-url{self.hint} and the model's name",
+            429: "the account's quota is spent; add credit and give the same command again",
+        }
+        return table.get(status, "check the model's name, the key and the sampling options")
+
+
+class Errors(NamedTuple):
+    """The exceptions by which a client says that there is no reply.
+
+    Attributes:
+        timeout: It took too long.
+        connection: It cannot be reached, or the connection broke.
+        status: It refused.
+    """
+
+    timeout: type[Exception]
+    connection: type[Exception]
+    status: type[Exception]
+
+
+class Remote(ABC):
+    """A model behind a network.
+
+    Attributes:
+        name: As given to `--model`.
+        concurrency: Requests in flight at once, at most.
+        settings: Address without any password in it, model name and sampling, for `run.json`.
+        gauge: Where its requests stand now.
+    """
+
+    def __init__(self, order: Order, service: Service, patience: Patience | None) -> None:
+        """Read address and key from order and environment; nothing is sent yet.
+
+        Raises:
+            InvalidOption: The address is no URL, the key is missing where it is needed, or the
+                system does not allow as many connections.
+        """
+        self.name = order.name
+        self.concurrency = order.concurrency or CONCURRENCY
+        allow_connections(self.concurrency)
+        self._order = order
+        self._service = service
+        self._url = service.address(order.base_url)
+        self.settings: dict[str, Any] = {
+            "base_url": public(self._url),
+            "model": order.name.removeprefix(service.prefix),
+            "sampling": order.sampling.settings(None, None),
+        }
+        self._key = service.key(self._url)
+        self._patience = patience or Patience()
+        self._gate = Gate(self.concurrency)
+        self.gauge = self._gate.gauge
+        self._reached = False
+
+    @property
+    @abstractmethod
+    def _errors(self) -> Errors:
+        """The client's exceptions."""
+
+    @abstractmethod
+    async def _ask(self, request: Request) -> Reply | Fault:
+        """Send a request once and read the answer; raises the client's exceptions."""
+
+    @abstractmethod
+    def _refusal(self, fault: Any) -> Refusal:
+        """What the client's exception for a status says."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Close the connections."""
+
+    def _amended(self, refusal: Refusal, request: Request) -> Request | None:
+        """The request in a form that may be accepted after a refusal; None if there is none."""
+        room = refusal.room()
+        return replace(request, max_tokens=room) if room and room < request.max_tokens else None
+
+    async def reply(self, request: Request) -> Reply:
+        """Answer one request, with retries.
+
+        Raises:
+            FatalProviderError: The server refuses and will go on refusing, or is not there.
+        """
+        asked = time.perf_counter()
+        faults: Counter[str] = Counter()
+        fault = Fault("", "")
+        for attempt in range(self._patience.retries + 1):
+            if attempt:
+                await self._rest(attempt, fault)
+            answer = await self._pass_gate(request, asked)
+            if isinstance(answer, Reply):
+                return replace(answer, retries=attempt, faults=dict(faults))
+            fault = answer
+            faults[fault.name] += 1
+        return self._give_up(fault, faults, time.perf_counter() - asked)
+
+    async def _rest(self, attempt: int, fault: Fault) -> None:
+        self.gauge.retries += 1
+        if fault.retry_after is None:
+            doubled = self._patience.pause * 2 ** (attempt - 1)
+            await self._gate.pause(min(doubled, self._patience.longest_pause))
+
+    async def _pass_gate(self, request: Request, asked: float) -> Reply | Fault:
+        async with self._gate.slot() as burst:
+            began = time.perf_counter()
+            answer = await self._attempt(request)
+            if isinstance(answer, Reply):
+                self._gate.well()
+                worked = time.perf_counter() - began
+                return replace(answer, seconds_waiting=began - asked, seconds_generating=worked)
+            if answer.overload:
+                self._gate.too_many(burst)
+            if answer.retry_after is not None:
+                self._gate.hold(min(answer.retry_after, self._patience.longest_pause))
+            return answer
+
+    async def _attempt(self, request: Request) -> Reply | Fault:
+        errors = self._errors
+        try:
+            async with asyncio.timeout(self._patience.timeout):
+                answer = await self._ask(request)
+        except (errors.timeout, TimeoutError):
+            return Fault("timeout", f"no answer within {self._patience.timeout:g} seconds")
+        except errors.connection as fault:
+            cause = fault.__cause__ or fault
+            said = self._clean(str(cause) or type(cause).__name__)
+            return Fault("connection", f"no connection: {said}")
+        except errors.status as fault:
+            refusal = self._refusal(fault)
+        else:
+            self._reached = True
+            return self._without_secrets(answer) if isinstance(answer, Reply) else answer
+        self._reached = True
+        return await self._refused(refusal, request)
+
+    async def _refused(self, refusal: Refusal, request: Request) -> Reply | Fault:
+        if fault := refusal.fault():
+            return fault
+        if amended := self._amended(refusal, request):
+            return await self._attempt(amended)
+        if refusal.too_long():
+            error = f"The prompt is too long: {refusal.said}"
+            return Reply("", stop_reason="context", error=error)
+        advice, where = self._service.advice(refusal.status), self.settings["base_url"]
+        # Not chained: the cause would repeat the server's text, and that may repeat the key.
+        raise FatalProviderError(
+            f"{where} refuses {self.name!r} (status {refusal.status}: {refusal.said}); {advice}."
+        ) from None
+
+    def _give_up(self, fault: Fault, faults: Mapping[str, int], waited: float) -> Reply:
+        retries, where = self._patience.retries, self.settings["base_url"]
+        if not self._reached:
+            raise FatalProviderError(
+                f"No server answers at {where} ({fault.sentence}); start it, or check --base-url."
+            )
+        error = f"{where} gave no usable reply in {retries + 1} attempts; last: {fault.sentence}."
+        return Reply(
+            "",
+            stop_reason="provider_error",
+            error=error,
+            seconds_waiting=waited,
+            retries=retries,
+            faults=dict(faults),
+        )
+
+    def _clean(self, text: str) -> str:
+        """A server's own words in one line of at most 300 characters, without the key."""
+        words = " ".join(self._without_key(text).split()).rstrip(".")
+        return words if len(words) <= 300 else f"{words[:297]}..."
+
+    def _without_key(self, text: str) -> str:
+        # A short key is a local server's dummy, and its letters may stand in any reply.
+        return text.replace(self._key, "[key]") if len(self._key) >= _SECRET else text
+
+    def _without_secrets(self, reply: Reply) -> Reply:
+        calls = (
+            call._replace(arguments=self._without_key(call.arguments)) for call in reply.tool_calls
+        )
+        return replace(
+            reply,
+            text=self._without_key(reply.text),
+            reasoning=self._without_key(reply.reasoning),
+            tool_calls=tuple(calls),
+        )
+
+
+def limits(kind: type[_Limits], connections: int) -> _Limits:
+    """The limits of an HTTP client, so that it holds back no request that the gate lets through.
+
+    Args:
+        kind: The client library's class of such limits.
+        connections: As many as there are requests at once.
+    """
+    make: Any = kind
+    return make(
+        max_connections=connections,
+        max_keepalive_connections=connections,
+        keepalive_expiry=KEEP_ALIVE,
+    )
+
+
+def allow_connections(connections: int) -> None:
+    """Raise the system's limit of open files, if it is too low, as far as it lets itself be raised.
+
+    Raises:
+        InvalidOption: It does not reach.
+    """
+    if sys.platform == "win32":
+        return
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = math.inf if hard == resource.RLIM_INFINITY else hard
+    needed = connections + _OTHER_FILES
+    if needed > most:
+        raise InvalidOption(
+            f"concurrency is at most {hard - _OTHER_FILES} here, where the system allows {hard} "
+            f"open files, got {connections}."
+        )
+    if soft != resource.RLIM_INFINITY and needed > soft:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+
+
+def public(url: str) -> str:
+    """The address without user, password and query, which may be secret.
+
+    Raises:
+        InvalidOption: It is no address.
+    """
+    try:
+        parts = urlsplit(url)
+        named = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        named, parts = False, urlsplit("")
+    if not named:
+        raise InvalidOption(
+            f"base_url is an address such as http://127.0.0.1:8000/v1, got {url!r}."
+        )
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+def arguments(text: str) -> dict[str, Any]:
+    """The arguments of an earlier tool call as an object; empty if the model wrote no object.
+
+    Args:
+        text: JSON, as the model wrote it.
+    """
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {}
+    return cast(dict[str, Any], found) if isinstance(found, dict) else {}

@@ -1,0 +1,207 @@
+"""`--serve`: a vLLM server of our own, started for a run and stopped at its end.
+
+It is started as `python -m vllm.entrypoints.openai.api_server`, the form that works with every
+build of vLLM, on a free port of the loopback address, and asked like any other server. A guard
+(`harness.models.guard`) stops it when this process ends, even by a signal that nothing can catch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from agentgym.errors import InvalidOption, MissingExtra
+from harness.models import guard
+from harness.models.gpu import installed
+from harness.models.openai_api import OpenAIModel
+from harness.models.order import EngineUnavailable, Order
+from harness.request import Reply, Request
+
+CONCURRENCY = 256
+"""Requests in flight at once if the user does not say: what vLLM computes together by default."""
+START = 3600.0
+"""Seconds that a server may take to start; large weights are fetched first."""
+_POLL = 0.2
+_SHOWN = 20  # Lines of its log.
+
+
+def load_served(order: Order) -> ServedModel:
+    """Start a vLLM server for the order's weights and wait until it answers.
+
+    Raises:
+        MissingExtra: vLLM is not installed.
+        EngineUnavailable: The server ends before it answers; the message has the end of its log.
+    """
+    if sys.platform == "win32":
+        raise InvalidOption("serve needs Linux or macOS; start a server yourself, or use WSL.")
+    if not installed("vllm"):
+        raise MissingExtra.of("serve", "vllm", "vllm")
+    order = replace(order, concurrency=order.concurrency or CONCURRENCY)
+    address = f"127.0.0.1:{free_port()}"
+    server = Server(vllm_command(order, address), f"http://{address}/v1")
+    try:
+        server.wait(START)
+        return ServedModel(replace(order, base_url=server.url), server)
+    except BaseException:
+        server.stop()
+        raise
+
+
+def vllm_command(order: Order, address: str) -> list[str]:
+    """The command line of a vLLM server for an order.
+
+    Args:
+        order: Weights, name, hardware and context count.
+        address: `HOST:PORT` to listen at.
+    """
+    host, _, port = address.partition(":")
+    options = {
+        "model": _weights(order.weights),
+        "served-model-name": order.name,
+        "host": host,
+        "port": port,
+        "tensor-parallel-size": order.hardware.tensor_parallel,
+        "data-parallel-size": order.hardware.data_parallel,
+        "max-model-len": order.context,
+        "tool-call-parser": order.tool_parser or None,
+    }
+    module = [sys.executable, "-m", "vllm.entrypoints.openai.api_server"]
+    given = [f"--{name}={value}" for name, value in options.items() if value is not None]
+    return module + given + (["--enable-auto-tool-choice"] if order.tool_parser else [])
+
+
+def _weights(name: str) -> str:
+    """What vLLM is told: a hub name as it is, for it fetches by itself; else a folder."""
+    from harness.models import weights
+
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        return str(folder.resolve())
+    return str(weights.find(name).folder) if name == weights.SMALL else name
+
+
+class ServedModel(OpenAIModel):
+    """A model behind a server that it has started and stops when it is closed.
+
+    Attributes:
+        name: As given to `--model`.
+        concurrency: Requests in flight at once, at most.
+        settings: The server's command beside those of `OpenAIModel`, for `run.json`.
+        gauge: Where its requests stand now.
+    """
+
+    def __init__(self, order: Order, server: Server) -> None:
+        """Take over a server that answers."""
+        super().__init__(order, served=order.name)
+        # The port differs from start to start, and says nothing of the model.
+        self.settings["base_url"] = "its own vLLM server"
+        self.settings["context"] = order.context
+        self._server = server
+
+    async def reply(self, request: Request) -> Reply:
+        """Answer one request, with retries.
+
+        Raises:
+            EngineUnavailable: The server has ended.
+        """
+        reply = await super().reply(request)
+        if reply.stop_reason == "provider_error":
+            self._server.check()
+        return reply
+
+    async def close(self) -> None:
+        """Close the connections and stop the server."""
+        try:
+            await super().close()
+        finally:
+            self._server.stop()
+
+
+class Server:
+    """A server program, its log in a file of the system's folder for temporary ones.
+
+    Attributes:
+        url: Its base URL.
+        log: Path of the file; deleted when the server is stopped.
+    """
+
+    def __init__(self, command: Sequence[str], url: str) -> None:
+        """Start the program.
+
+        Args:
+            command: Program and arguments.
+            url: Where it will answer.
+        """
+        self.url = url
+        handle, path = tempfile.mkstemp(prefix="agentgym-server-", suffix=".log")
+        self.log = Path(path)
+        # -P: without it the guard's folder would be searched first for every import.
+        watched = [sys.executable, "-P", str(guard.__file__), *command]
+        with os.fdopen(handle, "wb") as log:
+            self._guard = subprocess.Popen(
+                watched,
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # Ctrl-C is for us; we stop the server in our order.
+            )
+
+    def wait(self, seconds: float) -> None:
+        """Wait until it lists its models.
+
+        Args:
+            seconds: How long, at most.
+
+        Raises:
+            EngineUnavailable: It ended, or took too long.
+        """
+        sys.stderr.write(f"Starting a server at {self.url}; its log is {self.log}\n")
+        end = time.monotonic() + seconds
+        while not self._answers():
+            self.check()
+            if time.monotonic() > end:
+                self._fail(f"did not answer within {seconds:g} seconds")
+            time.sleep(_POLL)
+
+    def check(self) -> None:
+        """Say so if it has ended.
+
+        Raises:
+            EngineUnavailable: It has; the message has the end of its log.
+        """
+        status = self._guard.poll()
+        if status is not None:
+            self._fail(f"ended with exit status {status}")
+
+    def stop(self) -> None:
+        """End it and all that it has started, and delete the log."""
+        if self._guard.stdin:
+            self._guard.stdin.close()
+        self._guard.wait()
+        self.log.unlink(missing_ok=True)
+
+    def _answers(self) -> bool:
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with contextlib.suppress(OSError, ValueError), opener.open(f"{self.url}/models", timeout=5):
+            return True
+        return False
+
+    def _fail(self, what: str) -> None:
+        lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
+        last = "\n".join(lines[-_SHOWN:]) or "(nothing)"
+        raise EngineUnavailable(f"The server at {self.url} {what}; the end of its log:\n{last}")
+
+
+def free_port() -> int:
+    """A port of the loopback address that nobody listens at now."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return free.getsockname()[1]

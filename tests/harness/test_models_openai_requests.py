@@ -1,0 +1,296 @@
+"""What is sent to an OpenAI-compatible server and read back beside text: tools, tokens, faults."""
+
+import asyncio
+import json
+import threading
+
+import pytest
+
+from agentgym.errors import UnknownName
+from harness import models
+from harness.models import FatalProviderError, Order, Sampling
+from harness.models.openai_api import OpenAIModel
+from harness.request import Reply, Request, ToolCall
+from tests.harness.fault_server import (
+    QUICK,
+    REQUEST,
+    Answer,
+    Half,
+    completion,
+    refusal,
+    scripted,
+)
+
+GOOD = Answer(body=completion())
+TOOL = {
+    "type": "function",
+    "function": {"name": "act", "parameters": {"type": "object", "properties": {}}},
+}
+
+
+@pytest.fixture
+def serve():
+    with scripted() as start:
+        yield start
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "http_proxy", "HTTP_PROXY", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def ask(url: str, *requests: Request, **order: object) -> list[Reply]:
+    """Replies to requests one after another, from one model."""
+
+    async def one_by_one() -> list[Reply]:
+        model = OpenAIModel(Order("openai/tiny", url, **order), QUICK)
+        try:
+            return [await model.reply(request) for request in requests or (REQUEST,)]
+        finally:
+            await model.close()
+
+    return asyncio.run(one_by_one())
+
+
+def bodies(server) -> list[dict]:
+    return [body for _, _, body, _ in server.asked]
+
+
+def test_tools_are_sent_and_calls_read_back(serve) -> None:
+    call = {"id": "1", "type": "function", "function": {"name": "act", "arguments": '{"a": "Up"'}}
+    loose = {"function": {"name": "act", "arguments": {"a": "Up"}}}
+    server = serve(Answer(body=completion(None, "tool_calls", tool_calls=[call, loose])))
+    request = Request(REQUEST.messages, 77, REQUEST.key, REQUEST.peek, tools=(TOOL,))
+    (reply,) = ask(server.url, request)
+    assert bodies(server)[0]["tools"] == [TOOL]
+    assert (reply.text, reply.stop_reason, reply.retries) == ("", "stop", 0)
+    # The first call's arguments are verbatim, though they are no JSON.
+    assert reply.tool_calls == (ToolCall("act", '{"a": "Up"'), ToolCall("act", '{"a": "Up"}'))
+
+
+def test_earlier_tool_calls_are_sent_as_they_are(serve) -> None:
+    server = serve(GOOD)
+    call = {"id": "c0", "type": "function", "function": {"name": "act", "arguments": "{}"}}
+    messages = (
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "content": "done", "tool_call_id": "c0"},
+    )
+    ask(server.url, Request(messages, 77, REQUEST.key, REQUEST.peek))
+    assert bodies(server)[0]["messages"] == list(messages)
+
+
+@pytest.mark.parametrize("body", [completion(None, tool_calls=[]), completion(None)])
+def test_neither_content_nor_calls_is_empty(body: str, serve) -> None:
+    (reply,) = ask(serve(Answer(body=body), GOOD).url)
+    assert (reply.faults, reply.text) == ({"empty": 1}, "```\nUp\n```")
+
+
+def test_a_call_without_a_name_is_no_completion(serve) -> None:
+    server = serve(Answer(body=completion(None, tool_calls=[{"function": {}}])), GOOD)
+    assert ask(server.url)[0].faults == {"not a completion": 1}
+
+
+@pytest.mark.parametrize("finish", ["error", "abort"])
+def test_a_reply_that_the_server_broke_off_is_asked_for_again(finish: str, serve) -> None:
+    (reply,) = ask(serve(Answer(body=completion("I th", finish)), GOOD).url)
+    assert (reply.text, reply.faults) == ("```\nUp\n```", {"not a completion": 1})
+
+
+def test_every_fault_is_counted_by_name(serve) -> None:
+    faults = [
+        Answer(429, refusal("slow down")),
+        Answer(500, "oops"),
+        Answer(200, "<html>"),
+    ]
+    again = [Half(body=completion()), Answer(200, completion(None)), Answer(500, "oops")]
+    first, second = ask(serve(*faults, GOOD, *again, GOOD).url, REQUEST, REQUEST)
+    assert first.faults == {"429": 1, "500": 1, "not a completion": 1}
+    assert second.faults == {"connection": 1, "empty": 1, "500": 1}
+
+
+def test_faults_are_counted_where_no_reply_comes_at_all(serve) -> None:
+    (reply,) = ask(serve(Answer(503, "busy"), Answer(503, "busy"), Answer(500, "oops")).url)
+    assert (reply.stop_reason, reply.faults) == ("provider_error", {"503": 2, "500": 2})
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(400, refusal("Unsupported value", param="seed")),
+        Answer(400, refusal("Unrecognized request argument supplied: seed")),
+        Answer(422, '{"detail": "extra field: seed"}'),
+    ],
+)
+def test_a_server_that_refuses_seed_is_asked_without_from_then_on(answer, serve) -> None:
+    server = serve(answer, GOOD, GOOD)
+    replies = ask(server.url, REQUEST, REQUEST, sampling=Sampling(temperature=0.5))
+    assert ["seed" in body for body in bodies(server)] == [True, False, False]
+    assert [body["temperature"] for body in bodies(server)] == [0.5] * 3
+    assert [(reply.retries, reply.faults) for reply in replies] == [(0, {})] * 2
+
+
+class RefusesSeed(Answer):
+    """Refuses the first five once all of them are here."""
+
+    gate = threading.Barrier(5)
+
+    def send(self, handler) -> None:
+        if "seed" not in handler.asked:
+            return GOOD.send(handler)
+        self.gate.wait(60)
+        return Answer(400, refusal("no seed here", param="seed")).send(handler)
+
+
+def test_requests_refused_at_the_same_time_are_all_sent_again(serve) -> None:
+    server = serve(RefusesSeed())
+
+    async def at_once() -> list[Reply]:
+        model = OpenAIModel(Order("openai/tiny", server.url), QUICK)
+        replies = await asyncio.gather(*(model.reply(REQUEST) for _ in range(5)))
+        await model.close()
+        return replies
+
+    assert [reply.text for reply in asyncio.run(at_once())] == ["```\nUp\n```"] * 5
+    assert len(server.asked) == 10
+
+
+@pytest.mark.parametrize("name", ["temperature", "top_p"])
+def test_sampling_that_was_asked_for_is_never_left_out(name: str, serve) -> None:
+    server = serve(Answer(400, refusal(f"{name} is not supported", param=name)), GOOD)
+    with pytest.raises(FatalProviderError, match=f"{name} is not supported"):
+        ask(server.url, sampling=Sampling(temperature=0.5, top_p=0.5))
+    assert len(server.asked) == 1
+
+
+def test_a_second_refusal_is_final(serve) -> None:
+    server = serve(Answer(400, refusal("no seed")), Answer(400, refusal("no seed, no nothing")))
+    with pytest.raises(FatalProviderError, match="no nothing"):
+        ask(server.url)
+    assert len(server.asked) == 2
+
+
+def test_the_limit_goes_under_its_newer_name_where_the_older_is_refused(serve) -> None:
+    said = "'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
+    server = serve(Answer(400, refusal(said, param="max_tokens")), GOOD)
+    ask(server.url, REQUEST, REQUEST)
+    limits = [(b.get("max_tokens"), b.get("max_completion_tokens")) for b in bodies(server)]
+    assert limits == [(77, None), (None, 77), (None, 77)]
+
+
+ROOM = {
+    "vLLM": "'max_tokens' or 'max_completion_tokens' is too large: 77. This model's maximum context"
+    " length is 64 tokens and your request has 50 input tokens (77 > 64 - 50).",
+    "OpenAI": "This model's maximum context length is 64 tokens. However, you requested 127 tokens"
+    " (50 in the messages, 77 in the completion). Please reduce the length of the messages.",
+    "SGLang": "Requested token count exceeds the model's maximum context length of 64 tokens. You"
+    " requested a total of 127 tokens: 50 tokens from the input messages and 77 tokens for the"
+    " completion.",
+    "Anthropic": "input length and `max_tokens` exceed context limit: 50 + 77 > 64, decrease input"
+    " length or `max_tokens` and try again",
+}
+
+
+@pytest.mark.parametrize("said", ROOM.values(), ids=ROOM)
+def test_a_prompt_that_fits_gets_the_room_that_is_left(said: str, serve) -> None:
+    server = serve(Answer(400, refusal(said)), Answer(body=completion("I th", "length")), GOOD)
+    first, second = ask(server.url, REQUEST, REQUEST)
+    assert (first.text, first.stop_reason, first.retries) == ("I th", "length", 0)
+    assert [body["max_tokens"] for body in bodies(server)] == [77, 14, 77]
+    assert second.text == "```\nUp\n```"
+
+
+def test_a_prompt_that_leaves_no_room_is_context(serve) -> None:
+    server = serve(Answer(400, refusal(ROOM["vLLM"].replace("50 input", "64 input"))))
+    assert ask(server.url)[0].stop_reason == "context"
+    assert len(server.asked) == 1
+
+
+def with_tokens(**changes: object) -> str:
+    body = json.loads(completion())
+    listed = [{"token": "U", "logprob": -0.25}, {"token": "p", "logprob": -1.5}]
+    body["choices"][0] |= {"logprobs": {"content": listed}, "token_ids": [7, 8]}
+    return json.dumps(body | {"prompt_token_ids": [1, 2, 3]} | changes)
+
+
+def test_token_ids_and_log_probabilities_only_where_asked_for(serve) -> None:
+    server = serve(Answer(body=with_tokens()), GOOD)
+    told, silent = ask(server.url, REQUEST, REQUEST, logprobs=True)
+    assert (told.prompt_ids, told.completion_ids) == ((1, 2, 3), (7, 8))
+    assert told.logprobs == (-0.25, -1.5)
+    assert (silent.prompt_ids, silent.completion_ids, silent.logprobs) == (None, None, None)
+    assert bodies(server)[0]["logprobs"] is True
+    assert bodies(server)[0]["return_token_ids"] is True
+    ask(server.url)
+    assert bodies(server)[-1].keys().isdisjoint({"logprobs", "return_token_ids"})
+
+
+def test_log_probabilities_of_other_tokens_are_not_taken(serve) -> None:
+    body = json.loads(with_tokens())
+    body["choices"][0]["token_ids"] = [7]
+    (reply,) = ask(serve(Answer(body=json.dumps(body))).url, logprobs=True)
+    assert (reply.completion_ids, reply.logprobs) == ((7,), None)
+
+
+def test_a_server_without_token_ids_still_gives_log_probabilities(serve) -> None:
+    refused = Answer(400, refusal("Unrecognized request argument supplied: return_token_ids"))
+    server = serve(refused, Answer(body=with_tokens(prompt_token_ids=None)))
+    (reply,) = ask(server.url, logprobs=True)
+    assert (reply.prompt_ids, reply.logprobs) == (None, (-0.25, -1.5))
+    assert bodies(server)[1]["logprobs"] is True
+
+
+@pytest.mark.parametrize("thinking", [True, False, None])
+def test_the_thinking_mode_goes_to_the_chat_template(thinking: bool | None, serve) -> None:
+    server = serve(GOOD)
+    ask(server.url, thinking=thinking)
+    expected = None if thinking is None else {"enable_thinking": thinking}
+    assert bodies(server)[0].get("chat_template_kwargs") == expected
+
+
+def test_the_key_is_cut_out_of_tool_calls(serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-1234567890")
+    call = {"function": {"name": "act", "arguments": '{"a": "sk-secret-1234567890"}'}}
+    (reply,) = ask(serve(Answer(body=completion(None, tool_calls=[call]))).url)
+    assert reply.tool_calls[0].arguments == '{"a": "[key]"}'
+
+
+# Open weights behind a server
+
+
+@pytest.mark.parametrize(
+    ("listed", "asked"),
+    [
+        (("other", "Qwen/Qwen3-4B-Instruct-2507"), "Qwen/Qwen3-4B-Instruct-2507"),
+        (("other", "qwen3-4b"), "qwen3-4b"),
+        (("/models/qwen.gguf",), "/models/qwen.gguf"),
+        (None, "Qwen/Qwen3-4B-Instruct-2507"),
+    ],
+)
+def test_a_preset_finds_its_name_at_the_server(listed, asked: str, serve) -> None:
+    server = serve(GOOD)
+    server.models = listed
+    model = models.load("qwen3-4b", base_url=server.url)
+
+    async def once() -> None:
+        await model.reply(REQUEST)
+        await model.close()
+
+    asyncio.run(once())
+    assert bodies(server)[0]["model"] == asked
+    assert model.settings["model"] == asked
+    assert model.settings["weights"] == "Qwen/Qwen3-4B-Instruct-2507"
+    # What the command left open is the preset's, and is sent.
+    assert (bodies(server)[0]["temperature"], bodies(server)[0]["top_p"]) == (0.6, 0.95)
+
+
+def test_a_server_with_other_models_only_says_which(serve) -> None:
+    server = serve(GOOD)
+    server.models = ("one", "two")
+    with pytest.raises(UnknownName, match=r"Qwen/Qwen3-4B-Instruct-2507.*Known: one, two"):
+        models.load("qwen3-4b", base_url=server.url)
+
+
+def test_a_server_that_is_not_there_says_so_at_once() -> None:
+    with pytest.raises(FatalProviderError, match="does not say which models it has"):
+        models.load("qwen3-4b", base_url="http://127.0.0.1:1/v1")
