@@ -108,7 +108,7 @@ class Vllm:
             "prefix_caching": True,
             "sampling": order.sampling.settings(found.temperature, found.top_p),
         }
-        self._calls = Calls(self._template)
+        self._calls = Calls(self._template, order.tool_parser)
         self._renderer = ThreadPoolExecutor(1, thread_name_prefix="prompt")
         self._numbers = count()
 
@@ -215,10 +215,18 @@ def _start(order: Order, found: Weights, concurrency: int, *, on_cpu: bool) -> A
     # A setting that cannot be, or a process of the engine that ended while it started.
     except (ValueError, RuntimeError, OSError) as fault:
         raise EngineUnavailable(
-            f"vLLM does not start on {found.folder} ({str(fault).strip()}); what it wrote above "
-            "says why. If memory is short, lower the context or --concurrency, or spread the model "
-            "over more devices."
+            f"vLLM does not start on {found.folder} ({_reason(fault)}); if it wrote more above, "
+            "that says why. If memory is short, lower the context or --concurrency, or spread the "
+            "model over more devices."
         ) from fault
+
+
+def _reason(fault: Exception) -> str:
+    """The sentence that says what is wrong; pydantic's first line only counts the errors."""
+    lines = [line.strip() for line in str(fault).splitlines() if line.strip()]
+    wrong = (line.removeprefix("Value error, ") for line in lines if line.startswith("Value error"))
+    said = next(wrong, lines[0] if lines else type(fault).__name__)
+    return said.partition(" [type=")[0].partition(". ")[0]
 
 
 def _failed(error: str, asked: float) -> Reply:
@@ -240,9 +248,14 @@ def _tokens(prompt: Prompt, said: Any) -> dict[str, Any]:
 class Calls:
     """Reads native tool calls out of replies with vLLM's own parsers."""
 
-    def __init__(self, template: Template) -> None:
-        """Choose the parser by what the template holds; without one, calls stay in the text."""
-        name = next((name for mark, name in PARSERS if mark in template.source), None)
+    def __init__(self, template: Template, otherwise: str) -> None:
+        """Choose the parser by what the template holds; without one, calls stay in the text.
+
+        Args:
+            template: Of the weights.
+            otherwise: The parser where the template holds none of the marks, "" for none.
+        """
+        name = next((name for mark, name in PARSERS if mark in template.source), otherwise)
         manager = import_module("vllm.tool_parsers").ToolParserManager
         self._parser: Any = manager.get_tool_parser(name) if name else None
         self._tokenizer = template.tokenizer
