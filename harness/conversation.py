@@ -10,11 +10,17 @@ from harness.request import Message, Reply
 
 
 class Conversation:
-    """Grows by a turn at a time, and forgets its oldest turns where it must."""
+    """Grows by a turn at a time, and forgets its oldest turns where it must.
+
+    Attributes:
+        system: The system message.
+        asked: What the latest prompt said after the observation.
+    """
 
     def __init__(self, system: str, style: Style) -> None:
         """Begin with the system message alone."""
-        self._system = system
+        self.system = system
+        self.asked = ""
         self._style = style
         self._past: list[Exchange] = []
         self._forgotten = 0
@@ -24,7 +30,8 @@ class Conversation:
         """The prompt for the turn that is shown."""
         write = prompts.later if self._past else prompts.first
         self._user = write(shown, self._style)
-        return prompts.messages(self._system, self._remembered(), self._user, self._style)
+        self.asked = self._user.removeprefix(prompts.opening(shown))
+        return prompts.messages(self.system, self._remembered(), self._user, self._style)
 
     def answered(self, reply: Reply) -> None:
         """Take in the reply to the latest prompt."""
@@ -32,16 +39,20 @@ class Conversation:
 
     def drop(self) -> bool:
         """Forget the oldest turn that is still sent; False if there is none."""
-        still = prompts.sent(self._style, len(self._remembered()))
+        still = self.sent
         if still:
             self._forgotten = len(self._past) - still + 1
         return still > 0
 
     @property
+    def sent(self) -> int:
+        """How many turns that are over the latest prompt holds."""
+        return prompts.sent(self._style, len(self._remembered()))
+
+    @property
     def dropped(self) -> int:
-        """How many turns the latest prompt lacks that its history would have."""
-        wanted = prompts.sent(self._style, len(self._past))
-        return wanted - prompts.sent(self._style, len(self._remembered()))
+        """How many more it would hold if none had been dropped."""
+        return prompts.sent(self._style, len(self._past)) - self.sent
 
     def _remembered(self) -> Sequence[Exchange]:
         return self._past[self._forgotten :]

@@ -149,8 +149,12 @@ def _user(shown: Shown, style: Style, feedback: Sequence[str]) -> str:
         legal = [_LEGAL.format(actions=", ".join(shown.legal_actions))]
     left = _turns_left(shown.max_turns - shown.turn)
     asked = _ASK.format(turns=left, request=formats.find(style.format).ask)
-    lines = [f"Turn {shown.turn}", shown.observation, "", _NOT_OVER, *feedback, *legal, asked]
-    return "\n".join(lines)
+    return opening(shown) + "\n".join([_NOT_OVER, *feedback, *legal, asked])
+
+
+def opening(shown: Shown) -> str:
+    """How a user message begins: the number of the turn, the observation and a blank line."""
+    return f"Turn {shown.turn}\n{shown.observation}\n\n"
 
 
 def _turns_left(turns: int) -> str:

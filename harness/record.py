@@ -134,6 +134,7 @@ class Turn(Data, frozen=True):
 
     Attributes:
         observation: As shown before the reply.
+        asked: What the prompt said after the observation.
         reply: Verbatim.
         reasoning: The server's separate reasoning field, "" if it has none.
         attempt: The text that was taken out of the reply and given to the environment.
@@ -155,6 +156,7 @@ class Turn(Data, frozen=True):
         tool_calls: Native tool calls of the reply: name and arguments, JSON text as the model wrote
             it.
         faults: How often each transient fault was met before this reply, by name.
+        sent: Earlier turns that the prompt held.
         dropped: Oldest turns left out of the prompt so that it fitted into the context.
         cost: Of the request, in the currency of the model's price; None where no price is known.
         cached: The reply came from the reply cache.
@@ -167,6 +169,7 @@ class Turn(Data, frozen=True):
     """
 
     observation: str
+    asked: str = ""
     reply: str
     reasoning: str = ""
     attempt: str
@@ -187,6 +190,7 @@ class Turn(Data, frozen=True):
     retries: int = 0
     tool_calls: tuple[tuple[str, str], ...] = ()
     faults: dict[str, int] = Field(default_factory=dict)
+    sent: int = 0
     dropped: int = 0
     cost: float | None = None
     cached: bool = False
@@ -238,6 +242,7 @@ class Episode(Data, frozen=True):
         progress: 0 to 1, at the end.
         milestones: How many were reached.
         milestone_total: How many the instance has.
+        system: The system message: the rules of the game, and how to reply.
         start: The start state.
         turns: In order.
         final_observation: As the model would have been shown next.
@@ -262,6 +267,7 @@ class Episode(Data, frozen=True):
     progress: float
     milestones: int = 0
     milestone_total: int = 0
+    system: str = ""
     start: Start
     turns: tuple[Turn, ...]
     final_observation: str = ""

@@ -6,6 +6,7 @@ read twice, once for scores and figures, once for the episodes that the page emb
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import sys
@@ -48,10 +49,12 @@ class Embedded(NamedTuple):
 
     Attributes:
         json: One JSON text per episode, in the order of the viewer.
+        systems: Their system messages, by the name that the episodes have for them.
         said: How they were chosen, "" if all are there.
     """
 
     json: Sequence[str]
+    systems: Mapping[str, str]
     said: str
 
 
@@ -93,7 +96,8 @@ def write(folder: Path, out: Path | None = None, *, max_bytes: int = 45_000_000)
     if not traces:
         raise RecordError(f"{path} holds no finished episode yet; play some first.")
     chosen = choose(sizes, max_bytes)
-    embedded = Embedded(_embed(record.read(path), chosen), _selection(len(chosen), len(sizes)))
+    found, systems = _embed(record.read(path), chosen)
+    embedded = Embedded(found, systems, _selection(len(chosen), len(sizes)))
     text = _page(header, results, list(traces.values()), embedded)
     target = out or folder / REPORT
     try:
@@ -153,12 +157,22 @@ def _selection(chosen: int, total: int) -> str:
     )
 
 
-def _embed(episodes: Iterable[Episode], chosen: set[Key]) -> list[str]:
-    found = {each.key: episode_json(each) for each in episodes if each.key in chosen}
+def _embed(episodes: Iterable[Episode], chosen: set[Key]) -> tuple[list[str], dict[str, str]]:
+    found: dict[Key, str] = {}
+    systems: dict[str, str] = {}
+    for each in episodes:
+        if each.key in chosen:
+            found[each.key] = episode_json(each)
+            systems[_system_name(each)] = each.system
     order = sorted(found, key=lambda key: (key.seed, key.rollout))
     names = list(dict.fromkeys(score.name(key) for key in found))
     order.sort(key=lambda key: names.index(score.name(key)))
-    return [found[key] for key in order]
+    return [found[key] for key in order], systems
+
+
+def _system_name(episode: Episode) -> str:
+    """Episodes of one environment have one system message, so the page holds it once."""
+    return hashlib.sha256(episode.system.encode()).hexdigest()[:8]
 
 
 def episode_json(episode: Episode) -> str:
@@ -175,7 +189,9 @@ def episode_json(episode: Episode) -> str:
         "score": episode.score,
         "progress": episode.progress,
         "milestones": [episode.milestones, episode.milestone_total],
+        "system": _system_name(episode),
         "start": _note(episode.start.note),
+        "final": episode.final_observation,
         "mistakes": sum(each.verdict in verdicts.MISTAKES for each in judged),
         "turns": [_turn(each) for each in judged],
     }
@@ -194,7 +210,10 @@ def _turn(judged: Judged) -> dict[str, Any]:
     turn = judged.turn
     return {
         "observation": turn.observation,
+        "asked": turn.asked,
+        "sent": [turn.sent, turn.dropped],
         "reply": turn.reply,
+        "calls": turn.tool_calls,
         "reasoning": turn.reasoning,
         "attempt": turn.attempt,
         "action": turn.action,
@@ -260,6 +279,7 @@ def _page(
         tiles=_tiles(results, traces),
         figures={n: figures.draw([t for t in traces if t.environment == n]) for n in names},
         episodes="[" + ",\n".join(embedded.json) + "]",
+        systems=_in_script(json.dumps(embedded.systems, ensure_ascii=False)),
         selection=embedded.said,
     )
 

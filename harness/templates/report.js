@@ -2,6 +2,7 @@
 (() => {
   const byId = (id) => document.getElementById(id);
   const episodes = JSON.parse(byId("episodes").textContent);
+  const systems = JSON.parse(byId("systems").textContent);
   const WORDS = {
     best: "best", fine: "not listed as best, nothing lost", blunder: "? blunder", fatal: "?? into a dead end",
     invalid: "no valid action", lost: "in a dead end", unknown: "not judged",
@@ -106,6 +107,7 @@
     where(over);
     board(over);
     told(over);
+    prompt(over);
     oracle(over);
     reply(over);
     const index = episodes.indexOf(episode);
@@ -123,13 +125,24 @@
     line.replaceChildren(`Turn ${at + 1} of ${count}`, make("span", WORDS[verdict], `tag ${verdict}`));
   }
 
+  function prompt(over) {
+    const turn = over ? null : episode.turns[at];
+    byId("prompt-box").hidden = !turn || !turn.asked;
+    if (byId("prompt-box").hidden) return;
+    const [sent, dropped] = turn.sent;
+    const older = dropped ? ` ${plural(dropped, "older turn")} no longer fitted.` : "";
+    byId("between").textContent = sent || dropped ? `Then ${plural(sent, "earlier turn")}, each with its reply.${older}` : "";
+    byId("system").textContent = systems[episode.system];
+    byId("prompt").textContent = `Turn ${at}\n${turn.observation}\n\n${turn.asked}`;
+  }
+
   function board(over) {
     const shown = byId("board");
-    if (over) {
-      shown.textContent = "The record ends with the last action;\nthe board after it is not kept.";
+    const now = over ? episode.final : episode.turns[at].observation;
+    if (!now) {
+      shown.textContent = "This record does not hold the board after the last action.";
       return;
     }
-    const now = episode.turns[at].observation;
     const was = at > 0 ? episode.turns[at - 1].observation : now;
     const [rows, old] = [now.split("\n"), was.split("\n")];
     const alike = rows.length === old.length;
@@ -195,7 +208,9 @@
     byId("thought-box").hidden = !turn || !turn.reasoning;
     byId("thought").textContent = turn ? turn.reasoning : "";
     byId("reply").textContent = turn ? turn.reply : "";
-    byId("reply").hidden = !turn;
+    byId("reply").hidden = !turn || (!turn.reply && turn.calls.length > 0);
+    byId("calls-box").hidden = !turn || !turn.calls.length;
+    byId("calls").textContent = turn ? turn.calls.map(([name, given]) => `${name}(${given})`).join("\n") : "";
     byId("size").textContent = turn ? size(turn) : "";
     action(turn);
   }

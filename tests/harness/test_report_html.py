@@ -10,7 +10,8 @@ from collections import Counter
 import pytest
 
 from harness import __main__ as program
-from harness import figures, record, report_html, run_folder, score, verdicts
+from harness import figures, formats, record, report_html, run_folder, score, verdicts
+from harness.prompts import Style
 from harness.record import Key, Result
 
 HOSTILE = '</script><img src=x onerror="window.planted=1"> <!-- <script>'
@@ -23,8 +24,11 @@ def written(scripted_runs, tmp_path_factory):
     shutil.copy(scripted_runs[1] / run_folder.RUN, folder)
     episodes = list(record.read(scripted_runs[1] / record.EPISODES))
     first = next(e for e in episodes if e.key.env_id.startswith("agentgym/Sokoban"))
-    turn = first.turns[1].model_copy(update={"reply": HOSTILE, "reasoning": HOSTILE})
-    planted = first.model_copy(update={"turns": (first.turns[0], turn, *first.turns[2:])})
+    hostile = {"reply": HOSTILE, "reasoning": HOSTILE, "asked": HOSTILE}
+    hostile |= {"tool_calls": (("act", HOSTILE),), "sent": 1, "dropped": 2}
+    turn = first.turns[1].model_copy(update=hostile)
+    changed = {"turns": (first.turns[0], turn, *first.turns[2:]), "system": HOSTILE}
+    planted = first.model_copy(update=changed)
     key = first.key.model_copy(update={"seed": 99})
     spoilt = first.model_copy(update={"key": key, "result": Result.PROVIDER_ERROR})
     with record.Writer(folder / record.EPISODES) as writer:
@@ -63,7 +67,7 @@ def test_the_page_asks_no_network_and_no_reply_gets_out_of_its_data(written):
     assert "default-src 'none'" in text
     assert not re.search(r"""(src|href)\s*=\s*["']?(https?:)?//|@import|url\((?!#)""", text)
     assert "<img" not in text
-    assert text.count("</script>") == 2
+    assert text.count("</script>") == 3
     assert not re.search(r"#0102[0-9a-f]{2}", text)
     for name in ("Sokoban-v0", "RushHour-v0", "Minesweeper-v0"):
         assert f"<h3>{name}</h3>" in text
@@ -206,12 +210,12 @@ def opened(browser, written):
     """Opens the page; what went wrong in it, and what it asked of a network, fails the test."""
     faults, pages = [], []
 
-    def build(width=1200, scheme="light", anchor=""):
+    def build(width=1200, scheme="light", anchor="", path=written[1]):
         page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
         page.on("pageerror", lambda fault: faults.append(str(fault)))
         page.on("console", lambda said: faults.append(said.text))
         page.on("request", lambda asked: faults.extend([asked.url] * (asked.url[:5] != "file:")))
-        page.goto(written[1].as_uri() + anchor)
+        page.goto(path.as_uri() + anchor)
         pages.append(page)
         return page
 
@@ -242,9 +246,33 @@ def test_stepping_shows_each_turn_of_the_record(opened, written):
         page.keyboard.press("ArrowRight")
 
     assert f"End after {len(turns)} turns" in page.locator("#where").inner_text()
+    assert episode["final"] not in ("", turns[-1]["observation"])
+    assert page.locator("#board").text_content() == episode["final"]
+    assert page.locator("#calls-box").is_hidden()
+    assert page.locator("#prompt-box").is_hidden()
     assert page.locator("#on").is_disabled()
     page.keyboard.press("ArrowLeft")
     assert page.locator("#board").text_content() == turns[-1]["observation"]
+
+
+def test_the_prompt_is_shown_as_it_was_sent(opened, written, tmp_path, assignment, finish):
+    style = Style(format="tool", history="full", list_actions=True)
+    played, requests = finish(
+        assignment(style=style), lambda request: formats.write("tool", "Right")
+    )
+    shutil.copy(written[0] / run_folder.RUN, tmp_path)
+    with record.Writer(tmp_path / record.EPISODES) as writer:
+        writer.append(played)
+    page = opened(path=report_html.write(tmp_path))
+
+    for number, request in enumerate(requests):
+        assert page.locator("#system").text_content() == request.messages[0]["content"]
+        assert page.locator("#prompt").text_content() == request.messages[-1]["content"]
+        assert page.locator("#calls").text_content() == 'act({"action": "Right"})'
+        assert page.locator("#reply").is_hidden()
+        between = page.locator("#between").text_content()
+        assert between.startswith(f"Then {number} earlier turn" if number else "")
+        page.keyboard.press("ArrowRight")
 
 
 def test_the_buttons_the_strip_and_the_blunder_key_move_about(opened, written):
@@ -290,15 +318,23 @@ def test_episodes_are_chosen_and_kept_in_the_address(opened, written):
     )
 
 
-def test_a_reply_that_holds_html_is_shown_as_text(opened):
-    page = opened()
-
-    page.click("#on")
+def test_a_reply_that_holds_html_is_shown_as_text(opened, written):
+    replies = [[turn["reply"] for turn in each["turns"]] for each in embedded(written[1])]
+    page = opened(
+        anchor=f"#replay-{next(n for n, each in enumerate(replies) if HOSTILE in each)}-1"
+    )
 
     assert page.locator("#reply").text_content() == HOSTILE
     page.click("#thought-box summary")
     assert page.locator("#thought").inner_text() == HOSTILE
     assert page.locator("img").count() == 0
+    assert page.locator("#calls").inner_text() == f"act({HOSTILE})"
+    page.click("#prompt-box summary")
+    assert page.locator("#system").inner_text() == HOSTILE
+    assert page.locator("#prompt").text_content().endswith(HOSTILE)
+    assert page.locator("#between").inner_text() == (
+        "Then 1 earlier turn, each with its reply. 2 older turns no longer fitted."
+    )
     assert page.evaluate("window.planted") is None
 
 
