@@ -4,6 +4,8 @@ Those of `fence` are in `test_prompts_replies.py`.
 """
 
 import json
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 import pytest
@@ -11,8 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentgym.errors import UnknownName
-from harness import arguments, formats
+from harness import arguments, formats, prompts, record, run_folder
+from harness import eval as evaluation
 from harness.formats import FORMATS, Extracted, move, tags, tool
+from harness.prompts import Style
+from harness.record import Result
 from harness.request import Reply, ToolCall
 
 # --- move: each quirk of ProAct's own parser that was measured is marked (P12) ---
@@ -377,3 +382,24 @@ def test_a_very_long_reply_is_read(name: str, piece: str) -> None:
     text = piece * (60_000 // len(piece))
     found = formats.extract(name, Reply(text, tool_calls=(ToolCall("act", text),)), lenient=True)
     assert found.problem in {"", *FORMATS[name].problems}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_the_oracle_wins_a_run_of_each_format_by_its_strict_rules(
+    name: str, walk: str, tmp_path: Path
+) -> None:
+    how = ("--format", name, "--parsing", "strict", "--history", "2", "--list-actions")
+    command = ["--model", "oracle", "--env", walk, "--instances", "2", *how, "--out", str(tmp_path)]
+
+    assert evaluation.main(command) == 0
+
+    played = list(record.read(tmp_path / record.EPISODES))
+    assert [each.result for each in played] == [Result.WON] * 2
+    assert {each.format for each in played} == {name}
+    assert all(turn.strict for each in played for turn in each.turns)
+    assert [turn.sent for turn in played[0].turns] == [0, 1, 2, 2]
+    assert all("Legal actions: " in turn.asked for turn in played[0].turns)
+    style = Style(2, list_actions=True, lenient=False, format=name)
+    assert {each.prompt_hash for each in played} == {prompts.prompt_hash(style)}
+    (row,) = run_folder.read_header(tmp_path).configuration.suite["rows"]
+    assert row["settings"]["style"] == asdict(style)

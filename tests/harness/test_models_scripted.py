@@ -12,9 +12,10 @@ from agentgym.chance import KEY
 from agentgym.errors import InvalidOption
 from harness import models
 from harness.episode import Settings
-from harness.formats.fence import extract
+from harness.formats import FORMATS
 from harness.models import Sampling
 from harness.models.scripted import Scripted, greedy_action, random_action
+from harness.prompts import Style
 from harness.record import Result
 from harness.request import Peek, Reply, Request
 
@@ -34,11 +35,13 @@ def _request(env, info, turn=0, rollout=0):
 
 
 @pytest.mark.parametrize("name", ["oracle", "random", "greedy"])
-def test_replies_are_in_the_final_format(name, assignment, play) -> None:
-    episode, requests = play(assignment(), models.load(name))
+@pytest.mark.parametrize("asked", FORMATS)
+def test_replies_are_in_the_asked_format(name, asked, assignment, play) -> None:
+    style = Style(format=asked, lenient=False)
+    episode, requests = play(assignment(style=style), models.load(name))
     assert len(episode.turns) == len(requests)
     for turn in episode.turns:
-        assert extract(turn.reply, lenient=False).strict
+        assert turn.strict
         assert turn.valid
 
 
