@@ -81,6 +81,7 @@ class Transformers:
             "dtype": str(self._network.dtype).removeprefix("torch."),
             "context": self._context,
             "thinking": order.thinking,
+            "logprobs": order.logprobs,
             "sampling": order.sampling.settings(found.temperature, found.top_p),
         }
         self._queue: list[_Job] = []

@@ -105,6 +105,7 @@ class Vllm:
             "dtype": str(config.dtype).removeprefix("torch."),
             "context": self._context,
             "thinking": order.thinking,
+            "logprobs": order.logprobs,
             "prefix_caching": True,
             "sampling": order.sampling.settings(found.temperature, found.top_p),
         }

@@ -343,6 +343,7 @@ def test_settings_name_all_that_counts(tiny):
         "dtype": "bfloat16" if model._network.dtype == torch.bfloat16 else "float32",
         "context": 100,
         "thinking": None,
+        "logprobs": True,
         "sampling": {"temperature": 0.6, "top_p": 0.95, "seed": 3, "max_tokens": None},
     }
     asyncio.run(model.close())

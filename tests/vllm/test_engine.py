@@ -94,6 +94,7 @@ def test_settings_name_all_that_counts(greedy, vllm):
         "dtype": "bfloat16",
         "context": 2048,
         "thinking": None,
+        "logprobs": True,
         "prefix_caching": True,
         "sampling": {"temperature": 0.0, "top_p": 0.9, "seed": 0, "max_tokens": None},
     }
