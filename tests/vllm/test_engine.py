@@ -138,9 +138,7 @@ def test_tool_calls_are_read_by_the_familys_parser(
 def test_what_cannot_start():
     with pytest.raises(WeightsUnavailable, match="no folder of weights at"):
         load_vllm(Order("own", weights="/no/such/folder"))
-    with pytest.raises(
-        EngineUnavailable, match=r"not start on .* \(User-.*\(9000\) is greater"
-    ):
+    with pytest.raises(EngineUnavailable, match=r"not start on .* \(User-.*\(9000\) is greater"):
         load_vllm(Order("smollm2-135m", context=9000))
 
 
