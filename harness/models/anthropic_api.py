@@ -1,8 +1,10 @@
 """Anthropic's models, through the official client; `harness.models.remote` has the rules.
 
-Two things differ from an OpenAI-compatible server. There is no seed, so `run.json` says none. And a
-top-p of 1, which cuts nothing off, is not sent: newer models refuse temperature and top-p together,
-and so `--top-p 1` leaves temperature alone where a suite asks for both.
+Two things differ from an OpenAI-compatible server. There is no seed, so `run.json` says none. And
+models after Claude 4.6 take no sampling, nor do older ones take temperature and top-p together; the
+API's version 2026-10-21, which the client asks for since its release 2, takes none for any model.
+So the version before is asked for, which lets older models have it, and a temperature or top-p of
+1, which changes nothing, is not sent: `--temperature 1 --top-p 1` plays every model.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import anthropic
 
 from harness.models import Order
 from harness.models.refusals import Fault, Refusal, retry_after, words
-from harness.models.remote import Errors, Patience, Remote, Service, arguments, limits
+from harness.models.remote import Errors, Patience, Remote, Service, arguments, limits, unless_one
 from harness.request import Message, Reply, Request, ToolCall
 
 SERVICE = Service(
@@ -24,6 +26,7 @@ SERVICE = Service(
     url_variable="ANTHROPIC_BASE_URL",
     key_variables=("ANTHROPIC_API_KEY",),
 )
+_VERSION = {"anthropic-version": "2023-06-01"}
 
 
 def load_anthropic(order: Order) -> AnthropicModel:
@@ -53,6 +56,7 @@ class AnthropicModel(Remote):
         self._client = anthropic.AsyncAnthropic(
             api_key=self._key,
             base_url=self._url,
+            default_headers=_VERSION,
             max_retries=0,
             timeout=anthropic.Timeout(self._patience.timeout, connect=self._patience.connect),
             http_client=anthropic.DefaultAsyncHttpxClient(
@@ -70,17 +74,15 @@ class AnthropicModel(Remote):
         return read(await self._client.post("/v1/messages", cast_to=str, body=self._body(request)))
 
     def _body(self, request: Request) -> dict[str, Any]:
-        sampling = self.settings["sampling"]
         body: dict[str, Any] = {
             "model": self.settings["model"],
             "max_tokens": request.max_tokens,
             "system": "\n\n".join(m["content"] for m in request.messages if m["role"] == "system"),
             "messages": conversation(request.messages),
-            "temperature": sampling["temperature"],
-            "top_p": None if sampling["top_p"] == 1 else sampling["top_p"],
             "tools": [_tool(tool["function"]) for tool in request.tools],
         }
-        return {name: value for name, value in body.items() if value not in (None, "", [])}
+        body |= unless_one(self.settings["sampling"])
+        return {name: value for name, value in body.items() if value not in ("", [])}
 
     def _refusal(self, fault: Any) -> Refusal:
         headers = fault.response.headers

@@ -67,13 +67,14 @@ class GoogleModel(Remote):
         return Errors(httpx2.TimeoutException, httpx2.TransportError, errors.APIError)
 
     async def _ask(self, request: Request) -> Reply | Fault:
+        contents: Any = conversation(request.messages)
+        config, name = self._config(request), self.settings["model"]
         try:
             answer = await self._client.aio.models.generate_content(
-                model=self.settings["model"],
-                contents=conversation(request.messages),
-                config=self._config(request),
+                model=name, contents=contents, config=config
             )
-        except ValueError:  # No JSON, or JSON of another shape.
+        except (ValueError, LookupError, TypeError, AttributeError):
+            # How the client meets a body that is no JSON, or JSON of another shape.
             return Fault("not a completion", "a body that is no content")
         return read(answer)
 

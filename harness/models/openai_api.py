@@ -1,9 +1,12 @@
 """Any OpenAI-compatible server, through the official client; `harness.models.remote` has the rules.
 
-Sent are the messages, the limit of the reply, a seed, and the sampling that was asked for. Two
-parameters are ours, so a server that refuses them gets the request again without, from then on:
-`seed`, which OpenAI's newer models refuse, and `return_token_ids`, which is vLLM's. Where a server
-wants the limit under its newer name it gets that. Sampling that was asked for is never left out.
+Sent are the messages, the limit of the reply, a seed, and the sampling that was asked for, which is
+never left out; only OpenAI itself is not sent a temperature or top-p of 1, its default, which its
+newer models refuse to be told. Other parameters are ours, so a server that refuses one gets the
+request again without it, from then on: `seed`, which OpenAI's newer models refuse;
+`return_token_ids`, which is vLLM's; and for open weights what turns off the cuts and penalties that
+servers add by default, from the weights' `generation_config.json` (vLLM, SGLang) or of their own
+(llama.cpp). Where a server wants the limit under its newer name it gets that.
 
 The reasoning field goes by two names: `reasoning_content` (llama.cpp, SGLang, vLLM before 0.12) and
 `reasoning` (vLLM, OpenRouter).
@@ -21,7 +24,7 @@ import openai
 from agentgym.errors import UnknownName
 from harness.models import FatalProviderError, Order, request_digest
 from harness.models.refusals import Fault, Refusal, retry_after, words
-from harness.models.remote import CONCURRENCY, Errors, Patience, Remote, Service, limits
+from harness.models.remote import CONCURRENCY, Errors, Patience, Remote, Service, limits, unless_one
 from harness.request import Reply, Request, ToolCall
 
 __all__ = ["CONCURRENCY", "SERVICE", "OpenAIModel", "Patience", "load_openai", "load_server"]
@@ -33,7 +36,8 @@ SERVICE = Service(
     key_variables=("OPENAI_API_KEY",),
     hint=" (most end in /v1)",
 )
-_OURS = ("seed", "return_token_ids")
+_NEUTRAL = {"top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0}
+_OURS = ("seed", "return_token_ids", *_NEUTRAL)
 _OLD_LIMIT, _NEW_LIMIT = "max_tokens", "max_completion_tokens"
 _RENAMED = re.compile(rf"\buse\W+{_NEW_LIMIT}", re.IGNORECASE)
 _BROKEN = frozenset({"error", "abort"})  # How vLLM and SGLang end a reply that failed half-way.
@@ -89,8 +93,10 @@ class OpenAIModel(Remote):
         if served is not None:
             self.settings |= {"model": served, "weights": order.weights}
             self.settings |= {"thinking": order.thinking}
+            self.settings["sampling"] |= _NEUTRAL
         # OpenAI's newer models refuse the old name; other servers know the old one.
         self._limit = _NEW_LIMIT if self._url == SERVICE.url else _OLD_LIMIT
+        self._sampling = self._sent_sampling()
         self._refuses: set[str] = set()
         self._client = openai.AsyncOpenAI(
             api_key=self._key,
@@ -112,13 +118,12 @@ class OpenAIModel(Remote):
         return read(body)
 
     def _body(self, request: Request) -> dict[str, Any]:
-        order, sampling = self._order, self.settings["sampling"]
+        order = self._order
         body: dict[str, Any] = {
             "model": self.settings["model"],
             "messages": request.messages,
             self._limit: request.max_tokens,
-            "temperature": sampling["temperature"],
-            "top_p": sampling["top_p"],
+            **self._sampling,
             "seed": request_digest(order.sampling.seed, request.key) % 2**31,
         }
         if request.tools:
@@ -127,11 +132,14 @@ class OpenAIModel(Remote):
             body["chat_template_kwargs"] = {"enable_thinking": order.thinking}
         if order.logprobs:
             body |= {"logprobs": True, "return_token_ids": True}
-        return {
-            name: value
-            for name, value in body.items()
-            if value is not None and name not in self._refuses
-        }
+        return {name: value for name, value in body.items() if name not in self._refuses}
+
+    def _sent_sampling(self) -> dict[str, float]:
+        sampling = self.settings["sampling"]
+        if self._url == SERVICE.url:
+            return unless_one(sampling)
+        names = ("temperature", "top_p", *_NEUTRAL)
+        return {name: sampling[name] for name in names if sampling.get(name) is not None}
 
     def _refusal(self, fault: Any) -> Refusal:
         said = self._clean(words(fault.body))

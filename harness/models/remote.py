@@ -116,7 +116,11 @@ class Service:
             404: f"check --base-url{self.hint} and the model's name",
             429: "the account's quota is spent; add credit and give the same command again",
         }
-        return table.get(status, "check the model's name, the key and the sampling options")
+        return table.get(
+            status,
+            "check the model's name, the key and the sampling options (some models take only "
+            "--temperature 1 --top-p 1)",
+        )
 
 
 class Errors(NamedTuple):
@@ -351,6 +355,16 @@ def public(url: str) -> str:
             f"base_url is an address such as http://127.0.0.1:8000/v1, got {url!r}."
         )
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+def unless_one(sampling: Mapping[str, Any]) -> dict[str, float]:
+    """Temperature and top-p as they are sent where 1, the provider's default, may be refused.
+
+    Args:
+        sampling: Of a model's settings.
+    """
+    chosen = {name: sampling[name] for name in ("temperature", "top_p")}
+    return {name: value for name, value in chosen.items() if value not in (None, 1)}
 
 
 def arguments(text: str) -> dict[str, Any]:

@@ -280,8 +280,45 @@ def test_a_preset_finds_its_name_at_the_server(listed, asked: str, serve) -> Non
     assert bodies(server)[0]["model"] == asked
     assert model.settings["model"] == asked
     assert model.settings["weights"] == "Qwen/Qwen3-4B-Instruct-2507"
-    # What the command left open is the preset's, and is sent.
-    assert (bodies(server)[0]["temperature"], bodies(server)[0]["top_p"]) == (0.6, 0.95)
+    # What the command left open is the preset's, and is sent; so is what undoes the server's own.
+    sent = {"temperature": 0.6, "top_p": 0.95, "top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0}
+    assert bodies(server)[0].items() >= sent.items()
+    assert model.settings["sampling"].items() >= sent.items()
+
+
+def test_what_a_server_does_not_know_it_need_not_be_told_to_leave_off(serve) -> None:
+    server = serve(
+        Answer(400, refusal("unknown field: top_k")),
+        Answer(400, refusal("unknown field: min_p")),
+        GOOD,
+    )
+    server.models = ("tiny",)
+    model = models.load("qwen3-4b", base_url=server.url)
+
+    async def twice() -> None:
+        await model.reply(REQUEST)
+        await model.reply(REQUEST)
+        await model.close()
+
+    asyncio.run(twice())
+    assert len(server.asked) == 4
+    assert bodies(server)[-1].keys().isdisjoint({"top_k", "min_p"})
+    assert bodies(server)[-1]["temperature"] == 0.6
+
+
+def test_openai_itself_is_not_told_its_own_default() -> None:
+    sampling = Sampling(temperature=1.0, top_p=1.0)
+    key = {"base_url": None, "sampling": sampling}
+
+    def sent(url: str | None) -> dict:
+        model = OpenAIModel(Order("openai/x", **key | {"base_url": url}))
+        asyncio.run(model.close())
+        return model._body(REQUEST)
+
+    assert sent("http://127.0.0.1:1/v1").items() >= {"temperature": 1.0, "top_p": 1.0}.items()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENAI_API_KEY", "sk-secret-1234567890")
+        assert sent(None).keys().isdisjoint({"temperature", "top_p"})
 
 
 def test_a_server_with_other_models_only_says_which(serve) -> None:
