@@ -1,0 +1,237 @@
+"""Nothing is lost: a server that fails at random, runs that are killed, and runs that are large."""
+
+import json
+import os
+import random
+import re
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from harness import eval as evaluation
+from harness.models import Order
+from harness.models.openai_api import OpenAIModel, Patience
+from harness.record import EPISODES, Result, latest, read
+from tests.harness.fault_server import Answer, Half, completion, refusal
+
+ROOT = Path(__file__).parents[2]
+GOOD = Answer(body=completion("```\nRight\n```"))
+
+
+class Nothing(Answer):
+    """Closes the connection without a word."""
+
+    def send(self, handler):
+        handler.close_connection = True
+
+
+FAULTS = {
+    "429": (Answer(429, refusal("slow down"), {"retry-after": "0.01"}), Answer(429, refusal("no"))),
+    "500": (Answer(500, refusal("oops")), Answer(500, "<html>oops</html>")),
+    "connection": (Nothing(), Half(body=completion())),
+    "not a completion": (
+        Answer(body="<html>What?</html>"),
+        Answer(body=completion()[:30]),
+        Answer(body='{"choices": []}'),
+    ),
+    "empty": (Answer(body=completion(content=None)),),
+}
+"""By the name that the record has for it."""
+
+
+class FaultyServer(ThreadingHTTPServer):
+    """Answers well or with a random fault, and counts the faults."""
+
+    daemon_threads = True
+    request_queue_size = 512
+
+    def __init__(self, seed, share):
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.url = f"http://127.0.0.1:{self.server_port}/v1"
+        self.share, self.did, self.asked = share, Counter(), 0
+        self._random, self._guard = random.Random(seed), threading.Lock()
+
+    def answer(self):
+        with self._guard:
+            self.asked += 1
+            if self._random.random() >= self.share:
+                return GOOD
+            name = self._random.choice(list(FAULTS))
+            self.did[name] += 1
+            return self._random.choice(FAULTS[name])
+
+    def handle_error(self, request, client_address):
+        """A client that closes its end is none of the server's errors."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["content-length"]))
+        self.server.answer().send(self)
+
+    def log_message(self, *arguments):
+        """Keep the test output clean."""
+
+
+@pytest.fixture
+def serve():
+    """Starts a server that answers so large a share of the requests with a fault."""
+    servers = []
+
+    def start(seed, share):
+        servers.append(FaultyServer(seed, share))
+        threading.Thread(target=servers[-1].serve_forever, args=(0.01,)).start()
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.fixture
+def command(walk, tmp_path, monkeypatch, capsys):
+    """Runs the command against a server, with short pauses; the exit status."""
+    monkeypatch.chdir(tmp_path)
+    patience = Patience(retries=2, timeout=30.0, pause=0.001, longest_pause=0.01)
+
+    def run(server, *arguments):
+        def load(name, **given):
+            return OpenAIModel(Order(name, server.url, concurrency=16), patience)
+
+        monkeypatch.setattr(evaluation.models, "load", load)
+        return evaluation.main(
+            ["--model", "openai/m", "--env", walk, "--out", "r", "--price", "1,1", *arguments]
+        )
+
+    return run
+
+
+def episodes():
+    return list(read(Path("r", EPISODES)))
+
+
+def met(played):
+    """All faults in the record, by name."""
+    found = Counter()
+    for episode in played:
+        found.update(episode.faults)
+        for turn in episode.turns:
+            found.update(turn.faults)
+    return found
+
+
+@pytest.mark.parametrize(
+    "instances", [40, pytest.param(500, marks=[pytest.mark.slow])], ids=["some", "500"]
+)
+def test_every_episode_ends_truly_and_every_fault_of_the_server_is_counted(
+    command, serve, instances
+):
+    server = serve(seed=os.getpid(), share=0.4)
+
+    status = command(server, "--instances", str(instances))
+
+    played = episodes()
+    keys = [episode.key for episode in played]
+    assert len(keys) == len(set(keys)) == instances
+    assert met(played) == server.did
+    assert set(server.did) == set(FAULTS)
+    ended = Counter(episode.result for episode in played)
+    assert set(ended) == {Result.WON, Result.PROVIDER_ERROR}
+    assert status == 3
+    # Each request got an answer: a reply that stands in the record, or a fault that does.
+    turns = sum(len(episode.turns) for episode in played)
+    assert server.asked == turns + server.did.total()
+    assert all(len(each.turns) == 4 for each in played if each.result is Result.WON)
+    spoilt = [each for each in played if each.result is Result.PROVIDER_ERROR]
+    assert all("in 3 attempts; last: " in each.error for each in spoilt)
+    assert all(sum(each.faults.values()) == 3 for each in spoilt)
+
+    server.share = 0.0
+    assert command(server, "--instances", str(instances)) == 0
+
+    again = episodes()
+    assert len(again) == instances + len(spoilt)
+    assert {episode.key for episode in again} == set(keys)
+    assert {episode.result for episode in latest(again)} == {Result.WON}
+
+
+COMMAND = ("--model", "random", "--env", "agentgym/Sokoban-v0", "agentgym/Minesweeper-v0")
+PLAY = (sys.executable, "-m", "harness.eval", *COMMAND, "--concurrency", "2")
+
+
+def play(*arguments):
+    return subprocess.Popen(
+        [*PLAY, *arguments],
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def lines(path):
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+def without_times(path):
+    """The lines of a record in the order of their keys, with every time as 0."""
+    text = re.sub(r'("seconds_\w+":)[0-9.e-]+', r"\g<1>0", path.read_text(encoding="utf-8"))
+    return sorted(text.splitlines(), key=lambda line: json.dumps(json.loads(line)["key"]))
+
+
+@pytest.mark.slow
+def test_a_run_in_ten_pieces_with_a_kill_after_each_has_the_bytes_of_the_whole(tmp_path):
+    size = ("--instances", "110", "--rollouts", "2")
+    whole = play(*size, "--out", str(tmp_path / "whole"))
+    assert whole.communicate(timeout=600)[1] == ""
+    path = tmp_path / "pieces" / EPISODES
+
+    for piece in range(10):
+        process = play(*size, "--out", str(path.parent))
+        goal = lines(path) + random.Random(os.urandom(4)).randint(1, 30)
+        while lines(path) < goal and process.poll() is None:
+            time.sleep(0.001)
+        assert process.poll() is None, f"piece {piece} came to the end of the run"
+        process.send_signal(signal.SIGKILL)
+        process.communicate(timeout=60)
+        assert process.returncode == -signal.SIGKILL
+    last = play(*size, "--out", str(path.parent))
+    assert last.communicate(timeout=600)[1] == ""
+
+    assert lines(path) == 440
+    assert without_times(path) == without_times(tmp_path / "whole" / EPISODES)
+
+
+@pytest.mark.slow
+def test_ten_thousand_episodes_in_one_run_stay_small_and_can_be_read_while_they_grow(tmp_path):
+    path = tmp_path / "r" / EPISODES
+    core = ("--suite", "core", "--instances", "625", "--out", str(path.parent))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "harness.eval", "--model", "random", *core],
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    for goal in (1, 100, 1000):
+        while lines(path) < goal and process.poll() is None:
+            time.sleep(0.2)
+        assert len(list(read(path))) >= goal
+    assert process.communicate(timeout=3600)[1] == ""
+
+    keys = Counter(episode.key for episode in read(path))
+    assert process.returncode == 0
+    assert len(keys) == keys.total() == 10_000
+    # Of the largest child so far, in KiB.
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 2**20
