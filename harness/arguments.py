@@ -73,7 +73,19 @@ class Arguments:
     out: Path | None = None
     """Folder of the run; runs/MODEL-SUITE if not given."""
     base_url: str | None = None
-    """Address of the server, for openai/NAME; else OPENAI_BASE_URL."""
+    """Address of a server, for openai/NAME and open weights; else OPENAI_BASE_URL."""
+    engine: Literal["vllm", "transformers", "llama.cpp", "server"] | None = None
+    """What open weights run on; what this machine has if not given."""
+    serve: bool = False
+    """Start a vLLM server for the weights, and stop it at the end."""
+    tensor_parallel: int = 1
+    """Devices that one copy of the weights is split over."""
+    data_parallel: int = 1
+    """Copies of the weights."""
+    context: int | None = None
+    """Tokens of prompt and reply together, in place of the preset's; for vLLM and Transformers."""
+    logprobs: bool = False
+    """Record token ids and log-probabilities of the replies, where the model gives them."""
     temperature: float | None = None
     """Of the sampling; the suite's or else the model's own if not given."""
     top_p: float | None = None

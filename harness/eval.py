@@ -29,7 +29,7 @@ from harness import (
 )
 from harness.arguments import Arguments, parse
 from harness.cache import Cached
-from harness.models import PlayerQuit, Sampling
+from harness.models import Hardware, PlayerQuit, Sampling
 from harness.prices import Metered, Price, Purse
 from harness.progress import Counts, Display
 from harness.record import Episode
@@ -96,6 +96,11 @@ def _model(arguments: Arguments, suite: Suite) -> Model:
         base_url=arguments.base_url,
         sampling=_sampling(arguments, suite),
         concurrency=arguments.concurrency,
+        engine=arguments.engine,
+        hardware=Hardware(arguments.tensor_parallel, arguments.data_parallel),
+        context=arguments.context,
+        logprobs=arguments.logprobs,
+        serve=arguments.serve,
     )
 
 
@@ -120,7 +125,7 @@ def _suite(arguments: Arguments) -> Suite:
         episode_seconds=arguments.episode_seconds,
         context_policy=arguments.context_policy,
     )
-    return suites.changed(suite, changes)
+    return suites.changed(suites.at_most(suite, models.reply_limit(arguments.model)), changes)
 
 
 def _sampling(arguments: Arguments, suite: Suite) -> Sampling:

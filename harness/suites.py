@@ -151,6 +151,18 @@ def custom(env_ids: Iterable[str]) -> Suite:
     return Suite(name="custom", description="The environments given with --env.", rows=rows)
 
 
+def at_most(suite: Suite, max_tokens: int | None) -> Suite:
+    """The suite with no reply longer than that; None changes nothing."""
+    if max_tokens is None:
+        return suite
+    return replace(suite, rows=tuple(_shortened(row, max_tokens) for row in suite.rows))
+
+
+def _shortened(row: Row, most: int) -> Row:
+    settings = replace(row.settings, max_tokens=min(row.settings.max_tokens, most))
+    return replace(row, settings=settings)
+
+
 def changed(suite: Suite, changes: Changes) -> Suite:
     """The suite with every row changed alike.
 

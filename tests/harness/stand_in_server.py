@@ -48,7 +48,7 @@ def main() -> None:
     for name in ("port", "tensor-parallel-size", "data-parallel-size", "max-model-len"):
         parser.add_argument(f"--{name}", type=int)
     parser.add_argument("--enable-auto-tool-choice", action="store_true")
-    given = parser.parse_args()
+    given, _ = parser.parse_known_args()
     kind = Path(given.model).name
     sys.stdout.write(f"loading {given.model}\n")
     sys.stdout.flush()

@@ -207,3 +207,10 @@ def test_the_record_of_a_suite_is_plain_json_and_ignores_its_prose():
 
 def test_every_id_of_a_suite_is_registered():
     assert {row.env_id for _, row in ROWS} <= set(gym.registry)
+
+
+def test_a_limit_of_replies_shortens_and_never_lengthens():
+    limits = {row.settings.max_tokens for row in suites.at_most(find("core"), 1024).rows}
+    assert limits == {1024}
+    assert suites.at_most(find("quick"), 1024) == find("quick")
+    assert suites.at_most(find("core"), None) == find("core")
