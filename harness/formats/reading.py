@@ -219,14 +219,11 @@ def undress(line: str) -> str:
 def _inside_pair(text: str) -> str:
     """The text inside the pair around the whole, or the text itself if there is none."""
     for opening, closing in _PAIRS:
-        inside = text[len(opening) : len(text) - len(closing)]
-        if (
-            len(text) >= len(opening) + len(closing)
-            and text.startswith(opening)
-            and text.endswith(closing)
-            and _closes_last(inside, opening, closing)
-        ):
-            return inside
+        if text.startswith(opening) and text.endswith(closing):
+            inside = text[len(opening) : len(text) - len(closing)]
+            whole = len(text) >= len(opening) + len(closing)
+            if whole and _closes_last(inside, opening, closing):
+                return inside
     return text
 
 

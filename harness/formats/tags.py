@@ -63,22 +63,20 @@ def _write(action: str) -> Reply:
 
 
 FORMAT = Format(
-    how="How to reply: first reason briefly between <think> and </think>. Then give exactly one "
-    "action, bare, between <action> and </action>. Like this:\n"
+    # No tag stands before a word that is no action: a model that repeats this gives none.
+    how="How to reply: first reason briefly in <think></think>. Then give exactly one action, "
+    "bare, in <action></action>. Like this:\n"
     "<think>why I choose this action</think>\n<action>{example}</action>",
-    ask="Reason briefly between <think> and </think>, then give your next action between <action> "
-    "and </action>.",
+    ask="Reason briefly in <think></think>, then give your next action in <action></action>.",
     problems={
-        "no_action": "no action was found; end the reply with one action between <action> and "
-        "</action>.",
-        "no_think": "there was no reasoning between <think> and </think>; begin the reply with it.",
-        "empty_action": "there was nothing between <action> and </action>; put one action there.",
-        "ambiguous": "there was more than one action; give exactly one between <action> and "
-        "</action>.",
-        "not_bare": "the action was not bare; put it between <action> and </action> without "
-        "brackets, marks or a full stop.",
+        "no_action": "no action was found; end the reply with one action in <action></action>.",
+        "no_think": "there was no reasoning in <think></think>; begin the reply with it.",
+        "empty_action": "there was nothing in <action></action>; put one action there.",
+        "ambiguous": "there was more than one action; give exactly one in <action></action>.",
+        "not_bare": "the action was not bare; put it in <action></action> without brackets, marks "
+        "or a full stop.",
         "unclosed_think": "the reply ended inside <think>; think for less long, then give one "
-        "action between <action> and </action>.",
+        "action in <action></action>.",
     },
     read=_read,
     write=_write,

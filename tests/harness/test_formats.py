@@ -113,6 +113,11 @@ TAGS_LENIENT = {
 TAGS_PROBLEMS = {
     "nothing": ("", "no_action", "no_action"),
     "prose": ("<think>x</think>I would like to go up there.", "no_action", "no_action"),
+    "the request itself (seen of a small model)": (
+        tags.FORMAT.ask,
+        "empty_action",
+        "empty_action",
+    ),
     "an empty element": ("<think>x</think><action> </action>", "empty_action", "empty_action"),
     "two actions": (
         "<think>x</think><action>up</action><action>down</action>",

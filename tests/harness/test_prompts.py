@@ -225,7 +225,7 @@ def test_the_hash_follows_every_part_of_a_format(
     [
         ("fence", "1015c42199b1ae9c"),
         ("move", "fa958b6a24b3d444"),
-        ("tags", "a69355c1b410b1aa"),
+        ("tags", "8c0491884e52c531"),
         ("tool", "56dcb466cbfe2092"),
     ],
 )
