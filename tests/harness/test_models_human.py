@@ -6,11 +6,12 @@ import os
 import select
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
-from harness import models
+from harness import formats, models
 from harness.models import PlayerQuit
 from harness.models.human import Human
 from harness.record import Result
@@ -33,7 +34,14 @@ def _request(
     return Request(messages, 8, (instance, 0, turn), Peek(None, info))
 
 
-def test_what_is_typed_becomes_a_reply_in_the_final_format() -> None:
+@pytest.mark.parametrize("name", formats.FORMATS)
+def test_what_is_typed_becomes_a_reply_in_the_asked_format(name: str) -> None:
+    human, _ = _human("Right\n")
+    request = replace(_request(), format=name)
+    assert asyncio.run(human.reply(request)) == formats.write(name, "Right")
+
+
+def test_what_is_typed_becomes_a_reply_in_a_fence_if_nothing_else_is_asked() -> None:
     human, _ = _human("  Right \n")
     assert asyncio.run(human.reply(_request())).text == "```\nRight\n```"
 
@@ -153,7 +161,7 @@ def test_the_table_gives_a_human_at_standard_input() -> None:
 
 _PLAY = """
 import asyncio
-from harness import models
+from harness import formats, models
 from harness.request import Peek, Request
 
 async def main():
