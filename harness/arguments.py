@@ -103,6 +103,8 @@ class Arguments:
     cache: Path | None = None
     """Folder of replies, of this and other runs, which an equal request takes in place of asking
     the model."""
+    ray: str | None = None
+    """Ray cluster over which the episodes are spread: auto, HOST:PORT, or local for a new one."""
 
 
 def parse(given: Sequence[str], console: Console) -> Arguments:

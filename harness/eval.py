@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
 import agentgym
-from agentgym.errors import AgentGymError
+from agentgym.errors import AgentGymError, MissingExtra
 from harness import (
     listing,
     models,
@@ -28,15 +29,20 @@ from harness import (
     suites,
 )
 from harness.arguments import Arguments, parse
-from harness.cache import Cached
 from harness.models import Hardware, PlayerQuit, Sampling
-from harness.prices import Metered, Price, Purse
+from harness.prices import Purse
 from harness.progress import Counts, Display
 from harness.record import Episode
 from harness.request import Model
 from harness.scheduler import Gates
 from harness.suites import Suite
 from harness.timing import Times
+from harness.worker import Terms
+
+if TYPE_CHECKING:  # Needs Ray, which few runs need.
+    from harness.cluster import Cluster
+
+_Play = Callable[..., Awaitable[None]]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -66,10 +72,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 @dataclass(frozen=True)
 class _Run:
     suite: Suite
-    model: Model
+    model: Model | Cluster
+    play: _Play
     purse: Purse
-    price: Price | None
-    gates: Gates
+    terms: Terms
     console: Console
 
 
@@ -77,21 +83,20 @@ def _evaluate(arguments: Arguments, given: Sequence[str], console: Console) -> t
     suite = _suite(arguments)
     price = prices.find(arguments.model, arguments.base_url, arguments.price)
     purse = Purse(price, arguments.max_cost)
-    gates = Gates(episodes=arguments.episodes)
-    model = _model(arguments, suite)
-    asked: Model = Metered(model, purse)
-    if arguments.cache is not None:
-        asked = Cached(asked, arguments.cache)
-    run = _Run(suite, asked, purse, price, gates, console)
+    gates = Gates(episodes=1 if arguments.model == "human" else arguments.episodes)
+    terms = Terms(_load(arguments, suite), gates, price, arguments.max_cost, arguments.cache)
+    run = _Run(suite, *_player(arguments.ray, terms, purse), purse, terms, console)
     folder = arguments.out or Path("runs") / _folder_name(arguments)
-    enter = partial(run_folder.enter, folder, _configuration(suite, model), given)
+    enter = partial(run_folder.enter, folder, _configuration(suite, run.model), given)
     path, counts = asyncio.run(_play(run, enter))
     _report(run, path)
     return run, counts
 
 
-def _model(arguments: Arguments, suite: Suite) -> Model:
-    return models.load(
+def _load(arguments: Arguments, suite: Suite) -> partial[Model]:
+    """What makes the model, here or in another process."""
+    return partial(
+        models.load,
         arguments.model,
         base_url=arguments.base_url,
         sampling=_sampling(arguments, suite),
@@ -102,6 +107,21 @@ def _model(arguments: Arguments, suite: Suite) -> Model:
         logprobs=arguments.logprobs,
         serve=arguments.serve,
     )
+
+
+def _player(address: str | None, terms: Terms, purse: Purse) -> tuple[Model | Cluster, _Play]:
+    """Who plays, and what plays assignments: the scheduler here, or those of a Ray cluster."""
+    if address is None:
+        model = terms.model(purse)
+        return model, partial(scheduler.play_all, model=model, gates=terms.gates, price=terms.price)
+    try:
+        from harness.cluster import connect
+    except ModuleNotFoundError as fault:
+        if fault.name != "ray":
+            raise
+        raise MissingExtra.of("--ray", "ray", "ray") from fault
+    cluster = connect(address, terms)
+    return cluster, partial(cluster.play_all, purse=purse)
 
 
 def _suite(arguments: Arguments) -> Suite:
@@ -145,7 +165,7 @@ def _folder_name(arguments: Arguments) -> str:
     return re.sub(r"[^\w.+-]+", "-", f"{arguments.model}-{played}")
 
 
-def _configuration(suite: Suite, model: Model) -> run_folder.Configuration:
+def _configuration(suite: Suite, model: Model | Cluster) -> run_folder.Configuration:
     return run_folder.Configuration(
         agentgym=agentgym.__version__,
         prompt_hashes=tuple(prompts.prompt_hash(row.settings.style) for row in suite.rows),
@@ -179,14 +199,7 @@ async def _play_missing(run: _Run, path: Path, keep: Callable[[Episode], None]) 
     with Display(run.console, counts, gauge=run.model.gauge, live=live) as display:
         ticking = asyncio.create_task(display.tick())
         try:
-            await scheduler.play_all(
-                missing,
-                run.model,
-                keep=keep,
-                watch=display.watch(),
-                gates=run.gates if live else Gates(episodes=1),
-                price=run.price,
-            )
+            await run.play(missing, keep=keep, watch=display.watch())
         finally:
             ticking.cancel()
     return counts
@@ -198,7 +211,7 @@ def _report(run: _Run, path: Path) -> None:
     times = Times()
     report.show(score.score(times.over(record.read(path)), tuple(order)), run.console)
     lines = [times.sentence, f"Record: {path}"]
-    if run.price is not None or prices.sold(run.model.name):
+    if run.terms.price is not None or prices.sold(run.model.name):
         lines.insert(1, run.purse.bill)
     for line in lines:
         run.console.print(line, markup=False, highlight=False, soft_wrap=True)

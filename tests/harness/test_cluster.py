@@ -1,0 +1,256 @@
+"""Episodes over a real Ray cluster of two nodes on this machine, some of its actors killed."""
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import time
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from agentgym.errors import InvalidOption
+from harness import eval as evaluation
+from harness import models, prices, scheduler, suites
+from harness.models import FatalProviderError, Sampling
+from harness.prices import Purse
+from harness.record import EPISODES, Result, read
+from harness.request import Gauge, Reply
+from harness.scheduler import Watch
+from harness.worker import Terms
+
+ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'agentgym-suite[ray]'.")
+from harness import cluster as clusters  # noqa: E402
+from harness.cluster import connect  # noqa: E402
+from harness.joining import ClusterError  # noqa: E402
+
+GAMES = ("agentgym/Sokoban-v0", "agentgym/RushHour-v0")
+
+
+@pytest.fixture(scope="module")
+def ray_cluster():
+    """A cluster of two nodes with one CPU each."""
+    from ray.cluster_utils import Cluster
+
+    with pytest.MonkeyPatch.context() as patch:
+        # Its actors find the modules of the tests, and nothing is asked of the network.
+        patch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        node = {"num_cpus": 1, "include_dashboard": False}
+        nodes = Cluster(initialize_head=True, head_node_args=node)
+        nodes.add_node(num_cpus=1)
+        yield nodes
+        nodes.shutdown()
+
+
+@pytest.fixture
+def two_nodes(ray_cluster):
+    """Its address."""
+    return ray_cluster.address
+
+
+def _assignments(instances, rollouts=1):
+    changes = suites.Changes(instances=instances, rollouts=rollouts, max_turns=12)
+    return suites.assignments(suites.changed(suites.custom(GAMES), changes))
+
+
+def _terms(model="random", **more):
+    return Terms(partial(models.load, model, sampling=Sampling(seed=3)), **more)
+
+
+def _over_ray(address, assignments, terms, keep=None, **arguments):
+    """Play over the cluster; what was kept, and the cluster."""
+    kept = []
+    cluster = connect(address, terms)
+    arguments.setdefault("watch", Watch())
+
+    async def run():
+        try:
+            await cluster.play_all(assignments, keep=keep or kept.append, **arguments)
+        finally:
+            await cluster.close()
+
+    asyncio.run(run())
+    return kept, cluster
+
+
+def _timeless(episode):
+    plain = json.loads(episode.model_dump_json())
+    for part in (plain["start"], *plain["turns"]):
+        for name in [name for name in part if name.startswith("seconds_")]:
+            del part[name]
+    return json.dumps(plain)
+
+
+@pytest.fixture(scope="module")
+def alone():
+    """The episodes of `_assignments(8)` by `random`, played in this process."""
+    kept = []
+    asyncio.run(scheduler.play_all(_assignments(8), _terms().load(), keep=kept.append))
+    return sorted(map(_timeless, kept))
+
+
+def test_the_command_over_ray_makes_the_record_that_it_makes_alone(two_nodes, tmp_path, capsys):
+    command = ["--model", "random", "--instances", "4", "--max-turns", "9", "--env", *GAMES]
+    assert evaluation.main([*command, "--out", str(tmp_path / "alone")]) == 0
+    # What was begun without Ray goes on with it.
+    shutil.copytree(tmp_path / "alone", tmp_path / "ray")
+    path = tmp_path / "ray" / EPISODES
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:2]))
+    assert evaluation.main([*command, "--out", str(tmp_path / "ray"), "--ray", two_nodes]) == 0
+    assert "8/8 episodes" in capsys.readouterr().out
+
+    over_ray, alone = (list(read(tmp_path / name / EPISODES)) for name in ("ray", "alone"))
+    assert sorted(map(_timeless, over_ray)) == sorted(map(_timeless, alone))
+
+
+def _wait_until(condition):
+    ends = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < ends, "it did not come"
+        time.sleep(0.05)
+
+
+class Killer:
+    """Keeps episodes; kills the actor of the first one, and waits for the one in its place."""
+
+    def __init__(self, cluster):
+        self.kept, self.held, self.killed, self.replaced = [], 0, None, False
+        self._cluster = cluster
+
+    def keep(self, episode):
+        slot = next(slot for slot in self._cluster._slots if episode.key in slot.held)
+        if self.killed is None:
+            _wait_until(lambda: len(self._cluster.workers) == 2)
+            self._killed_slot, self.killed = slot, slot.at.process
+            self.held = len(slot.held) - 1
+            os.kill(self.killed, signal.SIGKILL)
+        elif slot is not self._killed_slot and not self.replaced:
+            # Not in the lane of the dead one, which has to find out.
+            known = {self.killed, slot.at.process}
+            _wait_until(lambda: {worker.process for worker in self._cluster.workers} - known)
+            self.replaced = True
+        self.kept.append(episode)
+
+
+def test_a_killed_actor_is_replaced_and_no_episode_is_lost_or_doubled(two_nodes, alone):
+    cluster = connect(two_nodes, _terms())
+    killer, told, replies = Killer(cluster), [], []
+    watch = Watch(lambda key, reply: replies.append((key, reply)), told.append)
+
+    async def run():
+        try:
+            await cluster.play_all(_assignments(8), keep=killer.keep, watch=watch)
+        finally:
+            await cluster.close()
+
+    asyncio.run(run())
+
+    assert killer.held > 1
+    assert killer.replaced
+    assert sorted(map(_timeless, killer.kept)) == alone
+    assert told == killer.kept
+    # What the display counts: without the texts, which come with the episodes.
+    assert all(reply.text == "" for _, reply in replies)
+    known = {assignment.key for assignment in _assignments(8)}
+    assert {key for key, _ in replies} == known
+
+
+@pytest.mark.parametrize(
+    "deaths", [1, pytest.param(3, marks=pytest.mark.slow)], ids=["not replaced", "replaced"]
+)
+def test_actors_that_always_die_end_the_run_with_a_clear_error(two_nodes, monkeypatch, deaths):
+    assert clusters.DEATHS == 3
+    monkeypatch.setattr(clusters, "DEATHS", deaths)
+    terms = Terms(partial(_Murderer, "murderer"))
+    said = rf"died {deaths} time\(s\) without ending an episode"
+    with pytest.raises(ClusterError, match=said) as fault:
+        _over_ray(two_nodes, _assignments(3), terms)
+    assert "the same command goes on" in str(fault.value)
+
+
+class _Murderer:
+    """Ends the process that it plays in."""
+
+    def __init__(self, name, **settings):
+        self.name, self.concurrency, self.settings, self.gauge = name, 1, settings, Gauge()
+
+    async def reply(self, request):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    async def close(self):
+        pass
+
+
+class _Refused(_Murderer):
+    async def reply(self, request):
+        raise FatalProviderError(f"The key is wrong, got {os.environ['OPENAI_API_KEY'][:3]!r}.")
+
+
+class _Broken(_Murderer):
+    async def reply(self, request):
+        raise ZeroDivisionError("a defect")
+
+
+class _Costly(_Murderer):
+    """Stands still in the corner, for two tokens a turn."""
+
+    async def reply(self, request):
+        await asyncio.sleep(0.02)
+        return Reply("```\nUp\n```", prompt_tokens=1, completion_tokens=1)
+
+
+def test_a_refusal_ends_the_run_with_its_own_message_and_the_key_reaches_the_actors(
+    ray_cluster, two_nodes, monkeypatch
+):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret-indeed")
+    with pytest.raises(FatalProviderError, match="The key is wrong, got 'sk-'"):
+        _over_ray(two_nodes, _assignments(2), Terms(partial(_Refused, "refused")))
+    # Ray keeps logs of its own; no key may stand in one.
+    session = Path(ray_cluster.head_node.get_session_dir_path())
+    logs = [path for path in session.rglob("*.*") if path.is_file()]
+    assert logs
+    assert not [path for path in logs if b"very-secret" in path.read_bytes()]
+
+
+@pytest.mark.slow
+def test_a_defect_shows_its_place(two_nodes):
+    with pytest.raises(ZeroDivisionError, match="in reply"):
+        _over_ray(two_nodes, _assignments(2), Terms(partial(_Broken, "broken")))
+
+
+def test_a_model_that_cannot_be_loaded_is_said_with_the_host(two_nodes, capsys):
+    command = ["--model", "smollm2-135m", "--engine", "server", "--ray", two_nodes]
+    assert evaluation.main(command) == 1
+    assert "engine server needs an address" in capsys.readouterr().err
+
+
+def test_the_money_is_that_of_all_actors_and_sessions_together(two_nodes):
+    price, before = prices.Price(1e6, 1e6), 39.0
+    purse = Purse(price, 40.0)
+    purse.spent = before
+    terms = Terms(partial(_Costly, "costly"), price=price, max_cost=40.0)
+    kept, _ = _over_ray(two_nodes, _assignments(20), terms, purse=purse)
+
+    # One actor alone, or one that did not know of the earlier session, would have spent 40.
+    spent = sum(turn.cost for episode in kept for turn in episode.turns)
+    assert spent == purse.spent - before
+    assert 1 <= spent < 20
+    assert {episode.result for episode in kept} == {Result.COST_LIMIT}
+    assert len(kept) < 40
+
+
+@pytest.mark.parametrize(
+    ("address", "error", "said"),
+    [
+        ("127.0.0.1:1", ClusterError, "Cannot join the Ray cluster '127.0.0.1:1'"),
+        ("ray://127.0.0.1:1", InvalidOption, "--ray takes auto, local or HOST:PORT"),
+        ("nonsense", InvalidOption, "got 'nonsense'"),
+    ],
+)
+def test_a_cluster_that_is_not_there(address, error, said):
+    with pytest.raises(error, match=said):
+        connect(address, _terms())
+    assert not ray.is_initialized()
