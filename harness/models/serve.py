@@ -22,9 +22,10 @@ from pathlib import Path
 
 from agentgym.errors import InvalidOption, MissingExtra
 from harness.models import guard, weights
-from harness.models.gpu import installed
+from harness.models.gpu import has_gpu, installed
 from harness.models.openai_api import OpenAIModel
 from harness.models.order import EngineUnavailable, Order
+from harness.models.vllm_engine import cpu_arguments
 from harness.request import Reply, Request
 
 CONCURRENCY = 256
@@ -74,10 +75,16 @@ def vllm_command(order: Order, address: str) -> list[str]:
         "data-parallel-size": order.hardware.data_parallel,
         "max-model-len": order.context,
         "tool-call-parser": order.tool_parser or None,
+        # Else settings of the weights' own, such as top-k, would be added to those asked for.
+        "generation-config": "vllm",
     }
     module = [sys.executable, "-m", "vllm.entrypoints.openai.api_server"]
     given = [f"--{name}={value}" for name, value in options.items() if value is not None]
-    return module + given + (["--enable-auto-tool-choice"] if order.tool_parser else [])
+    flags = ["--enable-auto-tool-choice"] if order.tool_parser else []
+    for name, value in ({} if has_gpu() else cpu_arguments()).items():
+        flag = f"--{name.replace('_', '-')}"
+        flags.append(flag if value is True else f"{flag}={value}")
+    return module + given + flags
 
 
 def _weights(name: str) -> str:
