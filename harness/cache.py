@@ -97,6 +97,7 @@ def question(model: Model, request: Request) -> dict[str, Any]:
         "messages": request.messages,
         "tools": request.tools,
         "max_tokens": request.max_tokens,
+        "reserve": request.reserve,
         "key": request.key,
     }
     return json.loads(_text(asked))

@@ -135,6 +135,8 @@ class _Play:
         if self._settings.episode_tokens is not None:
             left = min(left, self._settings.episode_tokens - endings.tokens_of(self._turns))
         rollout, turn = self._assignment.key.rollout, len(self._turns)
+        # Else old turns would be kept until they left no room to reply, turn after turn.
+        dropping = self._settings.context_policy == "drop" and self._talk.sent > 0
         return Request(
             self._talk.prompt(self._shown()),
             left,
@@ -142,6 +144,7 @@ class _Play:
             Peek(self._env, dict(self._now.info)),
             tools=formats.find(self._style.format).tools,
             format=self._style.format,
+            reserve=left if dropping else 0,
         )
 
     def _shown(self) -> Shown:

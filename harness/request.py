@@ -59,6 +59,8 @@ class Request:
         tools: What may be called, in the form of OpenAI's chat completions; empty unless the format
             is native tool calls. Sent with the messages.
         format: Name of the reply format, so that scripted players know how to spell an action.
+        reserve: Tokens that the context must have left for the reply; a model that knows its
+            context answers `context` where it has not. 0 where what is left will do.
     """
 
     messages: tuple[Message, ...]
@@ -67,6 +69,7 @@ class Request:
     peek: Peek = field(repr=False)
     tools: tuple[Mapping[str, Any], ...] = ()
     format: str = "fence"
+    reserve: int = 0
 
 
 @dataclass(frozen=True)

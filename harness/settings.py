@@ -31,8 +31,10 @@ class Settings:
         end_on_dead_end: A proven dead end ends it with `dead_end`.
         context_policy: What happens where the prompt does not fit into the model's context: `stop`
             ends it with `context_overflow`; `drop` leaves the oldest turn out and asks again, as
-            often as it takes, and never sends that turn again. The rules and the current turn are
-            always sent; where these alone do not fit, `drop` too ends with `context_overflow`.
+            often as it takes, and never sends that turn again. As long as a turn could be dropped,
+            a reply of full length must fit too, in engines that know their context. The rules and
+            the current turn are always sent; where these alone do not fit, `drop` too ends with
+            `context_overflow`.
     """
 
     style: Style = field(default_factory=Style)

@@ -91,7 +91,7 @@ class Transformers:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="transformers")
 
     async def reply(self, request: Request) -> Reply:
-        """Answer one request; a prompt that leaves no room for a reply gives `context`.
+        """Answer one request; a prompt that leaves too little room for a reply gives `context`.
 
         A reply that meets the end of the context before `max_tokens` is `length`, like any other
         that was cut. Log-probabilities are the model's own, before temperature and top-p.
@@ -105,7 +105,7 @@ class Transformers:
         try:
             prompt = await loop.run_in_executor(self._renderer, self._template.render, request)
             room = self._context - len(prompt.ids)
-            if room < 1:
+            if room < max(1, request.reserve):
                 return no_room(len(prompt.ids), self._context)
             job = _Job(request, prompt, min(room, request.max_tokens), asked, loop.create_future())
             self._queue.append(job)

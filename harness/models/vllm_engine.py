@@ -114,7 +114,7 @@ class Vllm:
         self._numbers = count()
 
     async def reply(self, request: Request) -> Reply:
-        """Answer one request; a prompt that leaves no room for a reply gives `context`.
+        """Answer one request; a prompt that leaves too little room for a reply gives `context`.
 
         A reply that meets the end of the context before `max_tokens` is `length`, like any other
         that was cut. Log-probabilities are the model's own, before temperature and top-p.
@@ -128,7 +128,7 @@ class Vllm:
             loop = asyncio.get_running_loop()
             prompt = await loop.run_in_executor(self._renderer, self._template.render, request)
             room = self._context - len(prompt.ids)
-            if room < 1:
+            if room < max(1, request.reserve):
                 return no_room(len(prompt.ids), self._context)
             return await self._answer(request, prompt, min(room, request.max_tokens), asked)
         except self._packages.dead as fault:

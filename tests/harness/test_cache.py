@@ -66,6 +66,7 @@ CHANGES = [
     {"tools": ()},
     {"tools": ({**TOOL, "strict": True},)},
     {"max_tokens": 51},
+    {"reserve": 1},
     {"key": ("walk/1", 1, 2)},
     {"key": ("walk/0", 0, 2)},
     {"key": ("walk/0", 1, 3)},

@@ -252,6 +252,20 @@ def test_dropping_keeps_tool_results_with_their_calls(assignment, finish):
     assert [turn.dropped for turn in played.turns] == [0, 0, 1, 2]
 
 
+def test_room_for_the_reply_is_reserved_as_long_as_a_turn_could_be_dropped(
+    assignment, finish, fenced
+):
+    how = {"style": Style(history="full"), "max_turns": 3, "max_tokens": 50, "episode_tokens": 130}
+    answer = Reply(fenced("Left"), completion_tokens=45)
+
+    _, dropping = finish(assignment(context_policy="drop", **how), lambda request: answer)
+    _, stopping = finish(assignment(**how), lambda request: answer)
+
+    assert [request.reserve for request in dropping] == [0, 50, 40]
+    assert [request.max_tokens for request in dropping] == [50, 50, 40]
+    assert {request.reserve for request in stopping} == {0}
+
+
 def test_without_the_policy_nothing_is_dropped(assignment, finish, fenced):
     model = Small(4, lambda request: fenced("Left"))
 

@@ -330,6 +330,15 @@ def test_the_context_is_never_passed(tiny):
     assert "no room to reply" in full.error
 
 
+def test_room_that_the_reply_must_have_is_kept_free(tiny):
+    room = Template(tiny, None).render(ask("word " * 10))
+    wanted = order(tiny, context=len(room.ids) + 3)
+    enough, short = (replace(ask("word " * 10), reserve=tokens) for tokens in (3, 4))
+    kept, refused = answer(wanted, enough, short)
+    assert (kept.stop_reason, kept.completion_tokens) == ("length", 3)
+    assert (refused.stop_reason, refused.text) == ("context", "")
+
+
 def test_no_log_probabilities_unless_asked(tiny):
     (reply,) = answer(replace(order(tiny), logprobs=False), ask())
     assert (reply.prompt_ids, reply.completion_ids, reply.logprobs) == (None, None, None)
