@@ -174,7 +174,8 @@ def test_any_text_is_a_reply(assignment, finish, env_id):
 
 
 def timeless(episode):
-    turns = [turn.model_copy(update={"seconds_game": 0.0}) for turn in episode.turns]
+    none = {"seconds_game": 0.0, "seconds_waiting": 0.0}
+    turns = [turn.model_copy(update=none) for turn in episode.turns]
     start = episode.start.model_copy(update={"seconds_game": 0.0})
     return episode.model_copy(update={"turns": tuple(turns), "start": start}).model_dump_json()
 
