@@ -29,7 +29,7 @@ import sys
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar, cast
 from urllib.parse import urlsplit, urlunsplit
@@ -237,12 +237,8 @@ class Remote(ABC):
         try:
             async with asyncio.timeout(self._patience.timeout):
                 answer = await self._ask(request)
-        except (errors.timeout, TimeoutError):
-            return Fault("timeout", f"no answer within {self._patience.timeout:g} seconds")
-        except errors.connection as fault:
-            cause = fault.__cause__ or fault
-            said = self._clean(str(cause) or type(cause).__name__)
-            return Fault("connection", f"no connection: {said}")
+        except (errors.timeout, errors.connection, TimeoutError) as fault:
+            return self._unanswered(fault)
         except errors.status as fault:
             refusal = self._refusal(fault)
         else:
@@ -250,6 +246,15 @@ class Remote(ABC):
             return self._without_secrets(answer) if isinstance(answer, Reply) else answer
         self._reached = True
         return await self._refused(refusal, request)
+
+    def _unanswered(self, fault: Exception) -> Fault:
+        causes = list(_causes(fault))
+        # Not by the client's own name for it: on aiohttp a broken connection is called a time-out.
+        if any(isinstance(cause, TimeoutError) for cause in causes):
+            return Fault("timeout", f"no answer within {self._patience.timeout:g} seconds")
+        cause = causes[min(1, len(causes) - 1)]
+        said = self._clean(str(cause) or type(cause).__name__)
+        return Fault("connection", f"no connection: {said}")
 
     async def _refused(self, refusal: Refusal, request: Request) -> Reply | Fault:
         if fault := refusal.fault():
@@ -300,6 +305,14 @@ class Remote(ABC):
             reasoning=self._without_key(reply.reasoning),
             tool_calls=tuple(calls),
         )
+
+
+def _causes(fault: BaseException) -> Iterator[BaseException]:
+    """An exception, what it was raised from, and so on."""
+    cause: BaseException | None = fault
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__
 
 
 def limits(kind: type[_Limits], connections: int) -> _Limits:

@@ -4,9 +4,10 @@ import asyncio
 import json
 import threading
 
+import openai
 import pytest
 
-from agentgym.errors import UnknownName
+from agentgym.errors import MissingExtra, UnknownName
 from harness import models
 from harness.models import FatalProviderError, Order, Sampling
 from harness.models.openai_api import OpenAIModel
@@ -331,3 +332,13 @@ def test_a_server_with_other_models_only_says_which(serve) -> None:
 def test_a_server_that_is_not_there_says_so_at_once() -> None:
     with pytest.raises(FatalProviderError, match="does not say which models it has"):
         models.load("qwen3-4b", base_url="http://127.0.0.1:1/v1")
+
+
+def test_without_the_fast_transport_the_way_to_install_it_is_said(monkeypatch) -> None:
+    class Missing:
+        def __init__(self, **options: object) -> None:
+            raise RuntimeError("you must have installed the package with the `aiohttp` extra")
+
+    monkeypatch.setattr(openai, "DefaultAioHttpClient", Missing)
+    with pytest.raises(MissingExtra, match=r"aiohttp.*pip install 'agentgym-suite\[harness\]'"):
+        OpenAIModel(Order("openai/tiny", "http://127.0.0.1:1/v1"))
