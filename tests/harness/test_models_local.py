@@ -181,6 +181,24 @@ def test_over_http_it_answers_likewise(url, monkeypatch) -> None:
     assert "exceeds the available context size" in long.error
 
 
+def test_over_http_it_goes_by_the_servers_own_name(url, monkeypatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    model = models.load("smollm2-135m", base_url=url, logprobs=True, concurrency=2)
+    assert model.settings["model"].endswith(".gguf")
+    assert model.settings["weights"] == "smollm2-135m"
+
+    async def once() -> Reply:
+        try:
+            return await model.reply(request(max_tokens=4))
+        finally:
+            await model.close()
+
+    reply = asyncio.run(once())
+    # llama.cpp tells the probabilities and not the ids.
+    assert (len(reply.logprobs), reply.completion_ids) == (reply.completion_tokens, None)
+    assert all(logprob <= 0 for logprob in reply.logprobs)
+
+
 def test_over_http_a_wrong_path_ends_the_run(url) -> None:
     with pytest.raises(FatalProviderError, match=r"status 404: .*check --base-url"):
         served(f"{url}/nowhere", request())
