@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentgym.errors import InvalidOption, UnknownName
-from harness import formats
+from harness import formats, prompts
 from harness.episode import Settings, make, play
 from harness.formats.fence import extract
 from harness.prices import Price
@@ -264,6 +264,37 @@ def test_room_for_the_reply_is_reserved_as_long_as_a_turn_could_be_dropped(
     assert [request.reserve for request in dropping] == [0, 50, 40]
     assert [request.max_tokens for request in dropping] == [50, 50, 40]
     assert {request.reserve for request in stopping} == {0}
+
+
+@pytest.mark.parametrize("name", formats.FORMATS)
+@pytest.mark.parametrize("history", ["stateless", "full", 2])
+def test_every_prompt_can_be_rebuilt_from_the_record(assignment, finish, name, history):
+    style = Style(history=history, format=name, list_actions=True)
+    said = [Reply("nothing"), formats.write(name, "Left"), formats.write(name, "Right")]
+    last = {}
+
+    def answer(request):
+        last[request.key[2]] = request.messages
+        if len(request.messages) > 8:
+            return Reply("", stop_reason="context")
+        return said[request.key[2] % 3]
+
+    played, _ = finish(assignment(style=style, max_turns=8, context_policy="drop"), answer)
+
+    past = [
+        prompts.Exchange(
+            f"Turn {number}\n{turn.observation}\n\n{turn.asked}",
+            turn.reply,
+            [ToolCall(*call) for call in turn.tool_calls],
+        )
+        for number, turn in enumerate(played.turns)
+    ]
+    for number, turn in enumerate(played.turns):
+        shown = past[number - turn.sent : number]
+        whole = Style(history="full", format=name)
+        rebuilt = prompts.messages(played.system, shown, past[number].user, whole)
+        assert rebuilt == last[number]
+    assert any(turn.dropped for turn in played.turns) == (history == "full")
 
 
 def test_without_the_policy_nothing_is_dropped(assignment, finish, fenced):
