@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
+from textwrap import shorten
 from typing import Any
 
 import ray
@@ -126,7 +128,7 @@ class Cluster:
         slot.at = None
         slot.gauge = Gauge()
         slot.deaths += 1
-        slot.last_death = str(fault)
+        slot.last_death = _cause(fault)
         # It may live and only be out of reach.
         ray.kill(slot.actor)
         if slot.deaths < DEATHS:
@@ -149,7 +151,7 @@ class Cluster:
         last = max(self._slots, key=lambda slot: slot.deaths).last_death
         return ClusterError(
             f"Every actor of the Ray cluster died {DEATHS} time(s) without ending an episode; Ray "
-            f"says of one: {' '.join(last.split())} Mend that, then the same command goes on."
+            f"says of one: {last} Mend that, then the same command goes on."
         )
 
     @property
@@ -335,6 +337,12 @@ async def _keep(episode: Episode, slot: _Slot, stage: _Stage) -> None:
     slot.deaths = 0
     stage.work.kept()
     stage.watch.on_episode(episode)
+
+
+def _cause(fault: RayError) -> str:
+    """The end of what Ray says, which has the cause, in one line and without colours."""
+    plain = re.sub(r"\x1b\[[\d;]*m", "", str(fault)).strip()
+    return shorten(plain.splitlines()[-1], 300) if plain else type(fault).__name__
 
 
 async def _result(reference: ray.ObjectRef[Any]) -> Any:

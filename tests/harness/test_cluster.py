@@ -5,7 +5,10 @@ import json
 import os
 import shutil
 import signal
+import subprocess
+import sys
 import time
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -29,20 +32,30 @@ from harness.joining import ClusterError  # noqa: E402
 GAMES = ("agentgym/Sokoban-v0", "agentgym/RushHour-v0")
 
 
-@pytest.fixture(scope="module")
-def ray_cluster():
-    """A cluster of two nodes with one CPU each."""
+ROOT = Path(__file__).parents[2]
+
+
+@contextmanager
+def _cluster(**head):
+    """A cluster with that head, whose actors find the modules of the tests."""
     from ray.cluster_utils import Cluster
 
     with pytest.MonkeyPatch.context() as patch:
-        # Its actors find the modules of the tests, and nothing is asked of the network.
-        patch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
-        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-        node = {"num_cpus": 1, "include_dashboard": False}
-        nodes = Cluster(initialize_head=True, head_node_args=node)
+        patch.setenv("PYTHONPATH", str(ROOT))
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")  # Else Ray calls home.
+        nodes = Cluster(initialize_head=True, head_node_args={"include_dashboard": False, **head})
+        try:
+            yield nodes
+        finally:
+            nodes.shutdown()
+
+
+@pytest.fixture(scope="module")
+def ray_cluster():
+    """A cluster of two nodes with one CPU each."""
+    with _cluster(num_cpus=1) as nodes:
         nodes.add_node(num_cpus=1)
         yield nodes
-        nodes.shutdown()
 
 
 @pytest.fixture
@@ -240,6 +253,100 @@ def test_the_money_is_that_of_all_actors_and_sessions_together(two_nodes):
     assert 1 <= spent < 20
     assert {episode.result for episode in kept} == {Result.COST_LIMIT}
     assert len(kept) < 40
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("left", [1, 0])
+def test_a_node_that_is_lost_takes_no_episode_with_it_and_with_the_last_the_run_ends(alone, left):
+    kept = []
+    with _cluster(num_cpus=0) as nodes:
+        lost = [nodes.add_node(num_cpus=1) for _ in range(2)][left:]
+        cluster = connect(nodes.address, _terms())
+
+        def keep(episode):
+            if not kept:
+                _wait_until(lambda: len(cluster.workers) == 2)
+                for node in lost:
+                    nodes.remove_node(node, allow_graceful=False)
+            kept.append(episode)
+
+        async def run():
+            try:
+                await cluster.play_all(_assignments(8), keep=keep)
+            finally:
+                await cluster.close()
+
+        if left:
+            asyncio.run(run())
+            assert sorted(map(_timeless, kept)) == alone
+        else:
+            with pytest.raises(ClusterError, match="No node with a CPU is left"):
+                asyncio.run(run())
+            assert 0 < len(kept) < 16
+
+
+class _Seen(_Murderer):
+    """Says which GPUs it sees."""
+
+    async def reply(self, request):
+        return Reply(f"{os.environ['CUDA_VISIBLE_DEVICES']}\n```\nUp\n```")
+
+
+@pytest.mark.slow
+def test_open_weights_have_an_actor_on_each_gpu(monkeypatch):
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    with _cluster(num_cpus=4, num_gpus=2) as nodes:
+        cluster = connect(nodes.address, Terms(partial(_Seen, "org/weights")))
+        kept = []
+
+        def keep(episode):
+            _wait_until(lambda: len(cluster.workers) == 2)
+            kept.append(episode)
+
+        async def run():
+            try:
+                await cluster.play_all(_assignments(8), keep=keep)
+            finally:
+                await cluster.close()
+
+        asyncio.run(run())
+    assert {turn.reply[0] for episode in kept for turn in episode.turns} == {"0", "1"}
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_it_in_order_and_leaves_no_process(tmp_path):
+    command = ["--model", "random", "--suite", "core", "--ray", "local", "--out", str(tmp_path)]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "harness.eval", *command],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    path = tmp_path / EPISODES
+    try:
+        _wait_until(lambda: path.exists() and path.stat().st_size)
+        # As a terminal does, to every process of the group.
+        os.killpg(process.pid, signal.SIGINT)
+        said, _ = process.communicate(timeout=60)
+        assert process.returncode == 130, said
+        assert "Stopped; the same command goes on from here." in said
+        assert "Traceback" not in said
+        assert path.read_bytes().endswith(b"\n")
+        _wait_until(lambda: not _group(process.pid))
+    finally:
+        if _group(process.pid):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def _group(number):
+    """Whether a process group has members."""
+    try:
+        os.killpg(number, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 @pytest.mark.parametrize(
