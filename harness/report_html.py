@@ -21,6 +21,7 @@ from rich.console import Console
 
 from agentgym.errors import AgentGymError, InvalidOption, MissingExtra
 from harness import record, run_folder, score, verdicts
+from harness.prompts import Style
 from harness.record import SPOILT, Episode, Key, Note, RecordError
 from harness.run_folder import RunHeader
 from harness.score import Estimate, SuiteResults
@@ -312,11 +313,23 @@ def _facts(header: RunHeader) -> dict[str, str]:
         "suite": str(made.suite.get("name", "")),
         "agentgym": made.agentgym,
         "model settings": settings,
+        "prompts": "; ".join(_styles(made.suite)),
         "prompt hashes": ", ".join(dict.fromkeys(made.prompt_hashes)),
         "last command": " ".join(("python -m harness.eval", *last.arguments)),
         "started": ", ".join(each.started for each in header.sessions[-3:]),
         "machine": f"{last.cpu}, {last.cores} cores, {last.python}, {last.platform}",
     }
+
+
+def _styles(suite: Mapping[str, Any]) -> list[str]:
+    """How the suite's rows ask and read, each way once."""
+    found: dict[str, None] = {}
+    for row in suite.get("rows", ()):
+        style = Style(**row["settings"]["style"])
+        listed = ", legal actions listed" if style.list_actions else ""
+        parsing = "lenient" if style.lenient else "strict"
+        found[f"format {style.format}, {parsing} parsing, history {style.history}{listed}"] = None
+    return list(found)
 
 
 def _tiles(results: SuiteResults, traces: Sequence[Trace]) -> list[tuple[str, str, str]]:
