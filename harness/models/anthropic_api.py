@@ -58,7 +58,7 @@ class AnthropicModel(Remote):
             base_url=self._url,
             default_headers=_VERSION,
             max_retries=0,
-            timeout=anthropic.Timeout(self._patience.timeout, connect=self._patience.connect),
+            timeout=anthropic.Timeout(None, connect=self._patience.connect),
             http_client=anthropic.DefaultAsyncHttpxClient(
                 limits=limits(type(anthropic.DEFAULT_CONNECTION_LIMITS), self.concurrency)
             ),
@@ -66,9 +66,7 @@ class AnthropicModel(Remote):
 
     @property
     def _errors(self) -> Errors:
-        return Errors(
-            anthropic.APITimeoutError, anthropic.APIConnectionError, anthropic.APIStatusError
-        )
+        return Errors(anthropic.APIConnectionError, anthropic.APIStatusError)
 
     async def _ask(self, request: Request) -> Reply | Fault:
         return read(await self._client.post("/v1/messages", cast_to=str, body=self._body(request)))

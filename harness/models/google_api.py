@@ -55,7 +55,7 @@ class GoogleModel(Remote):
     def __init__(self, order: Order, patience: Patience | None = None) -> None:
         """Read the key from the environment; nothing is sent yet."""
         super().__init__(order, SERVICE, patience)
-        timeout = httpx2.Timeout(self._patience.timeout, connect=self._patience.connect)
+        timeout = httpx2.Timeout(None, connect=self._patience.connect)
         self._http = httpx2.AsyncClient(
             limits=limits(httpx2.Limits, self.concurrency), timeout=timeout, follow_redirects=True
         )
@@ -64,7 +64,7 @@ class GoogleModel(Remote):
 
     @property
     def _errors(self) -> Errors:
-        return Errors(httpx2.TimeoutException, httpx2.TransportError, errors.APIError)
+        return Errors(httpx2.TransportError, errors.APIError)
 
     async def _ask(self, request: Request) -> Reply | Fault:
         contents: Any = conversation(request.messages)

@@ -102,13 +102,13 @@ class OpenAIModel(Remote):
             api_key=self._key,
             base_url=self._url,
             max_retries=0,
-            timeout=openai.Timeout(self._patience.timeout, connect=self._patience.connect),
+            timeout=openai.Timeout(None, connect=self._patience.connect),
             http_client=_http_client(self.concurrency),
         )
 
     @property
     def _errors(self) -> Errors:
-        return Errors(openai.APITimeoutError, openai.APIConnectionError, openai.APIStatusError)
+        return Errors(openai.APIConnectionError, openai.APIStatusError)
 
     async def _ask(self, request: Request) -> Reply | Fault:
         # The client's typed method takes three times as long, most of it to check the messages.

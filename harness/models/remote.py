@@ -29,7 +29,7 @@ import sys
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar, cast
 from urllib.parse import urlsplit, urlunsplit
@@ -127,12 +127,11 @@ class Errors(NamedTuple):
     """The exceptions by which a client says that there is no reply.
 
     Attributes:
-        timeout: It took too long.
-        connection: It cannot be reached, or the connection broke.
+        connection: It cannot be reached, or the connection broke; a time-out of the client's too,
+            which can only be one of connecting, since the time of an attempt is limited by us.
         status: It refused.
     """
 
-    timeout: type[Exception]
     connection: type[Exception]
     status: type[Exception]
 
@@ -190,8 +189,9 @@ class Remote(ABC):
 
     def _amended(self, refusal: Refusal, request: Request) -> Request | None:
         """The request in a form that may be accepted after a refusal; None if there is none."""
-        room = refusal.room()
-        return replace(request, max_tokens=room) if room and room < request.max_tokens else None
+        room = refusal.room() or 0
+        fits = max(1, request.reserve) <= room < request.max_tokens
+        return replace(request, max_tokens=room) if fits else None
 
     async def reply(self, request: Request) -> Reply:
         """Answer one request, with retries.
@@ -237,24 +237,33 @@ class Remote(ABC):
         try:
             async with asyncio.timeout(self._patience.timeout):
                 answer = await self._ask(request)
-        except (errors.timeout, errors.connection, TimeoutError) as fault:
-            return self._unanswered(fault)
+        except TimeoutError:
+            return Fault("timeout", f"no answer within {self._patience.timeout:g} seconds")
+        except errors.connection as fault:
+            cause = fault.__cause__ or fault
+            said = self._clean(str(cause) or type(cause).__name__)
+            return Fault("connection", f"no connection: {said}")
         except errors.status as fault:
             refusal = self._refusal(fault)
         else:
             self._reached = True
-            return self._without_secrets(answer) if isinstance(answer, Reply) else answer
+            return self._checked(answer, request) if isinstance(answer, Reply) else answer
         self._reached = True
         return await self._refused(refusal, request)
 
-    def _unanswered(self, fault: Exception) -> Fault:
-        causes = list(_causes(fault))
-        # Not by the client's own name for it: on aiohttp a broken connection is called a time-out.
-        if any(isinstance(cause, TimeoutError) for cause in causes):
-            return Fault("timeout", f"no answer within {self._patience.timeout:g} seconds")
-        cause = causes[min(1, len(causes) - 1)]
-        said = self._clean(str(cause) or type(cause).__name__)
-        return Fault("connection", f"no connection: {said}")
+    def _checked(self, reply: Reply, request: Request) -> Reply:
+        """The reply without secrets; `context` if the server shortened it below the reserve."""
+        cut, length = reply.stop_reason == "length", reply.completion_tokens
+        if cut and length is not None and length < request.reserve:
+            error = f"The context had room for {length} tokens of the reply beside the prompt."
+            return replace(reply, text="", reasoning="", stop_reason="context", error=error)
+        calls = (c._replace(arguments=self._without_key(c.arguments)) for c in reply.tool_calls)
+        return replace(
+            reply,
+            text=self._without_key(reply.text),
+            reasoning=self._without_key(reply.reasoning),
+            tool_calls=tuple(calls),
+        )
 
     async def _refused(self, refusal: Refusal, request: Request) -> Reply | Fault:
         if fault := refusal.fault():
@@ -294,25 +303,6 @@ class Remote(ABC):
     def _without_key(self, text: str) -> str:
         # A short key is a local server's dummy, and its letters may stand in any reply.
         return text.replace(self._key, "[key]") if len(self._key) >= _SECRET else text
-
-    def _without_secrets(self, reply: Reply) -> Reply:
-        calls = (
-            call._replace(arguments=self._without_key(call.arguments)) for call in reply.tool_calls
-        )
-        return replace(
-            reply,
-            text=self._without_key(reply.text),
-            reasoning=self._without_key(reply.reasoning),
-            tool_calls=tuple(calls),
-        )
-
-
-def _causes(fault: BaseException) -> Iterator[BaseException]:
-    """An exception, what it was raised from, and so on."""
-    cause: BaseException | None = fault
-    while cause is not None:
-        yield cause
-        cause = cause.__cause__
 
 
 def limits(kind: type[_Limits], connections: int) -> _Limits:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import threading
+from dataclasses import replace
 
 import openai
 import pytest
@@ -205,6 +206,26 @@ def test_a_prompt_that_leaves_no_room_is_context(serve) -> None:
     server = serve(Answer(400, refusal(ROOM["vLLM"].replace("50 input", "64 input"))))
     assert ask(server.url)[0].stop_reason == "context"
     assert len(server.asked) == 1
+
+
+def dropping(reserve: int) -> Request:
+    return replace(REQUEST, reserve=reserve)
+
+
+def test_where_turns_may_be_dropped_less_room_than_a_reply_is_context(serve) -> None:
+    server = serve(Answer(400, refusal(ROOM["vLLM"])), Answer(body=completion("I", "length")))
+    assert ask(server.url, dropping(77))[0].stop_reason == "context"
+    assert len(server.asked) == 1
+    assert ask(serve(Answer(400, refusal(ROOM["vLLM"])), GOOD).url, dropping(14))[0].text
+
+
+def test_a_reply_that_the_server_shortened_by_itself_is_context_likewise(serve) -> None:
+    # The body says that five tokens were made.
+    server = serve(Answer(body=completion("I th", "length", reasoning="Hm")))
+    long, short, any_length = ask(server.url, dropping(6), dropping(5), REQUEST)
+    assert (long.stop_reason, long.text, long.reasoning) == ("context", "", "")
+    assert long.error == "The context had room for 5 tokens of the reply beside the prompt."
+    assert (short.stop_reason, any_length.stop_reason) == ("length", "length")
 
 
 def with_tokens(**changes: object) -> str:
