@@ -25,6 +25,7 @@ from harness.prompts import Style
 from harness.record import SPOILT, Episode, Key, Note, RecordError
 from harness.run_folder import RunHeader
 from harness.score import Estimate, SuiteResults
+from harness.timing import Times
 from harness.verdicts import Judged, Trace
 
 REPORT = "report.html"
@@ -93,13 +94,15 @@ def write(folder: Path, out: Path | None = None, *, max_bytes: int = 45_000_000)
         raise InvalidOption(f"max_mb is 0 or more, got {max_bytes / 1e6:g}.")
     header = run_folder.read_header(folder)
     path = folder / record.EPISODES
-    traces, sizes, results = _survey(record.read(path))
+    times = Times()
+    traces, sizes, results = _survey(times.over(record.read(path)))
     if not traces:
         raise RecordError(f"{path} holds no finished episode yet; play some first.")
     chosen = choose(sizes, max_bytes)
     found, systems = _embed(record.read(path), chosen)
     embedded = Embedded(found, systems, _selection(len(chosen), len(sizes)))
-    text = _page(header, results, list(traces.values()), embedded)
+    facts = _facts(header) | {"time": times.sentence}
+    text = _page(header, facts, results, list(traces.values()), embedded)
     target = out or folder / REPORT
     try:
         target.write_text(text, encoding="utf-8")
@@ -251,7 +254,11 @@ def _number(value: float) -> float | None:
 
 
 def _page(
-    header: RunHeader, results: SuiteResults, traces: Sequence[Trace], embedded: Embedded
+    header: RunHeader,
+    facts: Mapping[str, str],
+    results: SuiteResults,
+    traces: Sequence[Trace],
+    embedded: Embedded,
 ) -> str:
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -272,7 +279,7 @@ def _page(
     names = [found.name for found in results.environments if found.episodes]
     return pages.get_template("report.html.j2").render(
         header=header,
-        facts=_facts(header),
+        facts=facts,
         results=results,
         columns=_columns(results),
         metrics={name: m for name, m in score.METRICS.items() if name in _shown(results)},

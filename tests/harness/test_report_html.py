@@ -76,6 +76,12 @@ def test_the_page_asks_no_network_and_no_reply_gets_out_of_its_data(written):
     assert "<dd>format fence, lenient parsing, history stateless</dd>" in text
 
 
+def test_the_page_says_what_the_games_took(written):
+    found = re.search(r"<dt>time</dt><dd>(.*?)</dd>", written[1].read_text(encoding="utf-8"))
+
+    assert re.fullmatch(r"The games took \d+\.\d\d ms a turn\.", found[1])
+
+
 def test_the_same_record_gives_the_same_bytes(written, tmp_path):
     again = report_html.write(written[0], tmp_path / "again.html")
 
