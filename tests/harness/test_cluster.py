@@ -73,20 +73,24 @@ def _terms(model="random", **more):
     return Terms(partial(models.load, model, sampling=Sampling(seed=3)), **more)
 
 
-def _over_ray(address, assignments, terms, keep=None, **arguments):
-    """Play over the cluster; what was kept, and the cluster."""
+def _over_ray(address, assignments, terms, **arguments):
+    """Play over the cluster; what was kept."""
     kept = []
-    cluster = connect(address, terms)
-    arguments.setdefault("watch", Watch())
+    _play(connect(address, terms), assignments, kept.append, **arguments)
+    return kept
+
+
+def _play(cluster, assignments, keep, **arguments):
+    """Play, give the cluster back, and fail where it would go on for ever."""
 
     async def run():
         try:
-            await cluster.play_all(assignments, keep=keep or kept.append, **arguments)
+            async with asyncio.timeout(150):
+                await cluster.play_all(assignments, keep=keep, **arguments)
         finally:
             await cluster.close()
 
     asyncio.run(run())
-    return kept, cluster
 
 
 def _timeless(episode):
@@ -153,13 +157,7 @@ def test_a_killed_actor_is_replaced_and_no_episode_is_lost_or_doubled(two_nodes,
     killer, told, replies = Killer(cluster), [], []
     watch = Watch(lambda key, reply: replies.append((key, reply)), told.append)
 
-    async def run():
-        try:
-            await cluster.play_all(_assignments(8), keep=killer.keep, watch=watch)
-        finally:
-            await cluster.close()
-
-    asyncio.run(run())
+    _play(cluster, _assignments(8), killer.keep, watch=watch)
 
     assert killer.held > 1
     assert killer.replaced
@@ -245,7 +243,7 @@ def test_the_money_is_that_of_all_actors_and_sessions_together(two_nodes):
     purse = Purse(price, 40.0)
     purse.spent = before
     terms = Terms(partial(_Costly, "costly"), price=price, max_cost=40.0)
-    kept, _ = _over_ray(two_nodes, _assignments(20), terms, purse=purse)
+    kept = _over_ray(two_nodes, _assignments(20), terms, purse=purse)
 
     # One actor alone, or one that did not know of the earlier session, would have spent 40.
     spent = sum(turn.cost for episode in kept for turn in episode.turns)
@@ -270,18 +268,12 @@ def test_a_node_that_is_lost_takes_no_episode_with_it_and_with_the_last_the_run_
                     nodes.remove_node(node, allow_graceful=False)
             kept.append(episode)
 
-        async def run():
-            try:
-                await cluster.play_all(_assignments(8), keep=keep)
-            finally:
-                await cluster.close()
-
         if left:
-            asyncio.run(run())
+            _play(cluster, _assignments(8), keep)
             assert sorted(map(_timeless, kept)) == alone
         else:
             with pytest.raises(ClusterError, match="No node with a CPU is left"):
-                asyncio.run(run())
+                _play(cluster, _assignments(8), keep)
             assert 0 < len(kept) < 16
 
 
@@ -303,13 +295,7 @@ def test_open_weights_have_an_actor_on_each_gpu(monkeypatch):
             _wait_until(lambda: len(cluster.workers) == 2)
             kept.append(episode)
 
-        async def run():
-            try:
-                await cluster.play_all(_assignments(8), keep=keep)
-            finally:
-                await cluster.close()
-
-        asyncio.run(run())
+        _play(cluster, _assignments(8), keep)
     assert {turn.reply[0] for episode in kept for turn in episode.turns} == {"0", "1"}
 
 
