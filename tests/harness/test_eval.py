@@ -1,8 +1,6 @@
 """The command: from arguments to a folder, a table and an exit status; killed and given again."""
 
-import json
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -322,34 +320,6 @@ def wait_for_lines(path, lines, process):
             return
         time.sleep(0.005)
     pytest.fail(f"The process ended by itself: {process.communicate()}")
-
-
-def outcome(path):
-    return {
-        each.key: (each.instance, each.result, tuple(turn.reply for turn in each.turns))
-        for each in read_all(path)
-    }
-
-
-def test_killed_and_given_again_the_command_ends_with_the_same_episodes(tmp_path):
-    whole = start(0, "--out", str(tmp_path / "whole"))
-    assert whole.communicate(timeout=60)[1] == ""
-    path = tmp_path / "killed" / EPISODES
-    for lines in sorted(random.Random(os.urandom(8)).sample(range(1, 36), 2)):
-        process = start(0.004, "--out", str(path.parent))
-        wait_for_lines(path, lines, process)
-        process.kill()
-        process.communicate()
-        assert process.returncode == -signal.SIGKILL
-
-    process = start(0, "--out", str(path.parent))
-    _, err = process.communicate(timeout=60)
-
-    assert (process.returncode, err) == (0, "")
-    assert outcome(path) == outcome(tmp_path / "whole" / EPISODES)
-    lines = path.read_text().splitlines()
-    assert len(lines) == 40
-    assert len({json.dumps(json.loads(line)["key"]) for line in lines}) == 40
 
 
 def test_ctrl_c_leaves_a_run_that_goes_on(tmp_path):

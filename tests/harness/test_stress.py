@@ -190,16 +190,20 @@ def without_times(path):
     return sorted(text.splitlines(), key=lambda line: json.dumps(json.loads(line)["key"]))
 
 
-@pytest.mark.slow
-def test_a_run_in_ten_pieces_with_a_kill_after_each_has_the_bytes_of_the_whole(tmp_path):
-    size = ("--instances", "110", "--rollouts", "2")
+@pytest.mark.parametrize(
+    ("pieces", "instances"), [(2, 40), pytest.param(10, 220, marks=[pytest.mark.slow])]
+)
+def test_a_run_in_pieces_with_a_kill_after_each_has_the_bytes_of_the_whole(
+    tmp_path, pieces, instances
+):
+    size = ("--instances", str(instances // 2), "--rollouts", "2")
     whole = play(*size, "--out", str(tmp_path / "whole"))
     assert whole.communicate(timeout=600)[1] == ""
     path = tmp_path / "pieces" / EPISODES
 
-    for piece in range(10):
+    for piece in range(pieces):
         process = play(*size, "--out", str(path.parent))
-        goal = lines(path) + random.Random(os.urandom(4)).randint(1, 30)
+        goal = lines(path) + random.Random(os.urandom(4)).randint(1, instances // 7)
         while lines(path) < goal and process.poll() is None:
             time.sleep(0.001)
         assert process.poll() is None, f"piece {piece} came to the end of the run"
@@ -209,14 +213,16 @@ def test_a_run_in_ten_pieces_with_a_kill_after_each_has_the_bytes_of_the_whole(t
     last = play(*size, "--out", str(path.parent))
     assert last.communicate(timeout=600)[1] == ""
 
-    assert lines(path) == 440
+    assert lines(path) == 2 * instances
     assert without_times(path) == without_times(tmp_path / "whole" / EPISODES)
 
 
-@pytest.mark.slow
-def test_ten_thousand_episodes_in_one_run_stay_small_and_can_be_read_while_they_grow(tmp_path):
+@pytest.mark.parametrize(
+    "episodes", [80, pytest.param(10_000, marks=[pytest.mark.slow])], ids=["some", "10000"]
+)
+def test_many_episodes_in_one_run_stay_small_and_can_be_read_while_they_grow(tmp_path, episodes):
     path = tmp_path / "r" / EPISODES
-    core = ("--suite", "core", "--instances", "625", "--out", str(path.parent))
+    core = ("--suite", "core", "--instances", str(episodes // 16), "--out", str(path.parent))
     process = subprocess.Popen(
         [sys.executable, "-m", "harness.eval", "--model", "random", *core],
         cwd=ROOT,
@@ -224,14 +230,14 @@ def test_ten_thousand_episodes_in_one_run_stay_small_and_can_be_read_while_they_
         stderr=subprocess.PIPE,
         text=True,
     )
-    for goal in (1, 100, 1000):
+    for goal in (1, episodes // 10, episodes // 2):
         while lines(path) < goal and process.poll() is None:
-            time.sleep(0.2)
+            time.sleep(0.05)
         assert len(list(read(path))) >= goal
     assert process.communicate(timeout=3600)[1] == ""
 
     keys = Counter(episode.key for episode in read(path))
     assert process.returncode == 0
-    assert len(keys) == keys.total() == 10_000
+    assert len(keys) == keys.total() == episodes
     # Of the largest child so far, in KiB.
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 2**20
