@@ -37,8 +37,10 @@ KEYS = (
     "OPENAI_API_KEY",
     "OPENAI_BASE_URL",
     "ANTHROPIC_API_KEY",
+    "ANTHROPIC_BASE_URL",
     "GOOGLE_API_KEY",
     "GEMINI_API_KEY",
+    "GOOGLE_GEMINI_BASE_URL",
     "HF_TOKEN",
 )
 """Variables of the environment that are handed to the actors, where this process has them."""
