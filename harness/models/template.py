@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from agentgym.errors import InvalidOption
-from harness.models import FatalProviderError, WeightsUnavailable
+from harness.models import EngineUnavailable, FatalProviderError, WeightsUnavailable
 from harness.request import Message, Reply, Request
 
 SWITCH = "enable_thinking"
@@ -52,6 +52,7 @@ class Template:
 
         Raises:
             WeightsUnavailable: They cannot be read, or there is no chat template.
+            EngineUnavailable: Transformers and what it imports do not fit together.
             InvalidOption: `thinking` is given, but the template has no switch for it.
         """
         self._refusal: type[Exception] = import_module("jinja2").TemplateError
@@ -63,6 +64,11 @@ class Template:
             raise WeightsUnavailable(
                 f"The tokenizer in {folder} cannot be used: {_line(fault)}; expected an instruct "
                 "model with a chat template."
+            ) from fault
+        except ImportError as fault:
+            raise EngineUnavailable(
+                f"Transformers is installed but does not load ({_line(fault)}); torchvision and "
+                "the like must be of one build with torch, or be uninstalled."
             ) from fault
         if thinking is not None and SWITCH not in self.source:
             raise InvalidOption(

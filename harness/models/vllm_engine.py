@@ -55,25 +55,72 @@ def load_vllm(order: Order) -> Vllm:
         EngineUnavailable: vLLM does not start on them.
         InvalidOption: The weights have no switch for thinking.
     """
-    packages = _packages()  # If it is not installed, say so before weights are fetched.
+    packages = load_packages()  # If it is not installed, say so before weights are fetched.
     return Vllm(order, weights.find(order.weights or order.name), packages)
 
 
-class _Packages(NamedTuple):
+class Packages(NamedTuple):
+    """What is used of vLLM; its modules take seconds to import, so none is before it is needed.
+
+    Attributes:
+        vllm: The package.
+        on_cpu: It is a build for the CPU.
+        engine: `AsyncLLM`.
+        arguments: `AsyncEngineArgs`.
+        inputs: The module that says how prompts are given.
+        final: The kind of output that comes once, when the reply is whole.
+        parsers: Finds readers of tool calls by name.
+        protocol: The module of what those readers take.
+        fault: Base of all its errors.
+        dead: The one after which no request will ever be answered.
+    """
+
     vllm: Any
-    dead: type[Exception]
+    on_cpu: bool
+    engine: Any
+    arguments: Any
+    inputs: Any
+    final: Any
+    parsers: Any
+    protocol: Any
     fault: type[Exception]
+    dead: type[Exception]
 
 
-def _packages() -> _Packages:
+def load_packages() -> Packages:
+    """Import vLLM.
+
+    Raises:
+        ModuleNotFoundError: It is not installed.
+        EngineUnavailable: It is, but not in a form that works here.
+    """
     # Its reports of every start and shutdown bury the progress display; its usage reports would
     # leave the machine. All three are read when it is imported.
     os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
     os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
     os.environ.setdefault("DO_NOT_TRACK", "1")
-    vllm = import_module("vllm")
-    dead = import_module("vllm.v1.engine.exceptions").EngineDeadError
-    return _Packages(vllm, dead, import_module("vllm.exceptions").VLLMError)
+    try:
+        return Packages(
+            vllm=import_module("vllm"),
+            on_cpu=import_module("vllm.platforms").current_platform.is_cpu(),
+            engine=import_module("vllm.v1.engine.async_llm").AsyncLLM,
+            arguments=import_module("vllm.engine.arg_utils").AsyncEngineArgs,
+            inputs=import_module("vllm.inputs"),
+            final=import_module("vllm.sampling_params").RequestOutputKind.FINAL_ONLY,
+            parsers=import_module("vllm.tool_parsers").ToolParserManager,
+            protocol=import_module("vllm.entrypoints.openai.chat_completion.protocol"),
+            fault=import_module("vllm.exceptions").VLLMError,
+            dead=import_module("vllm.v1.engine.exceptions").EngineDeadError,
+        )
+    # Beside the package itself: libraries of the system, or packages made for another torch.
+    except (ImportError, RuntimeError, OSError) as fault:
+        if isinstance(fault, ModuleNotFoundError) and fault.name == "vllm":
+            raise
+        raise EngineUnavailable(
+            f"vLLM is installed but does not load ({_reason(fault)}); its build and torch's must "
+            "fit this machine, and its CPU build works only without GPU builds of torchvision and "
+            "the like: pip uninstall torchvision torchaudio torchcodec"
+        ) from fault
 
 
 class Vllm:
@@ -86,22 +133,21 @@ class Vllm:
         gauge: Where its requests stand now.
     """
 
-    def __init__(self, order: Order, found: Weights, packages: _Packages) -> None:
+    def __init__(self, order: Order, found: Weights, packages: Packages) -> None:
         """Start the engine; see `load_vllm` for what can go wrong."""
         self._packages = packages
         self._template = Template(found.folder, order.thinking)
-        on_cpu = import_module("vllm.platforms").current_platform.is_cpu()
-        default = (CPU_CONCURRENCY if on_cpu else CONCURRENCY) * order.hardware.data_parallel
+        default = CPU_CONCURRENCY if packages.on_cpu else CONCURRENCY
         self.name = order.name
-        self.concurrency = order.concurrency or default
+        self.concurrency = order.concurrency or default * order.hardware.data_parallel
         self.gauge = Gauge(limit=self.concurrency)
-        self._engine: Any = _start(order, found, self.concurrency, on_cpu=on_cpu)
+        self._engine: Any = _start(order, found, self.concurrency, packages)
         config = self._engine.model_config
         self._context: int = config.max_model_len
         self._order = order
         self.settings: dict[str, Any] = {
             "weights": found.settings,
-            "engine": f"vllm {self._packages.vllm.__version__}",
+            "engine": f"vllm {packages.vllm.__version__}",
             "dtype": str(config.dtype).removeprefix("torch."),
             "context": self._context,
             "thinking": order.thinking,
@@ -109,7 +155,7 @@ class Vllm:
             "prefix_caching": True,
             "sampling": order.sampling.settings(found.temperature, found.top_p),
         }
-        self._calls = Calls(self._template, order.tool_parser)
+        self._calls = Calls(self._template, order.tool_parser, packages)
         self._renderer = ThreadPoolExecutor(1, thread_name_prefix="prompt")
         self._numbers = count()
 
@@ -163,7 +209,7 @@ class Vllm:
         )
 
     async def _generate(self, request: Request, prompt: Prompt, limit: int) -> Any:
-        inputs = import_module("vllm.inputs").tokens_input(prompt.ids)
+        inputs = self._packages.inputs.tokens_input(prompt.ids)
         answers = self._engine.generate(inputs, self._parameters(request, limit), self._next_id())
         last = None
         async for output in answers:  # One, once the reply is whole.
@@ -183,7 +229,7 @@ class Vllm:
             logprobs=0 if self._order.logprobs else None,
             # The marks of tool calls are special tokens in some families.
             skip_special_tokens=not request.tools,
-            output_kind=import_module("vllm.sampling_params").RequestOutputKind.FINAL_ONLY,
+            output_kind=self._packages.final,
         )
 
     async def close(self) -> None:
@@ -194,7 +240,7 @@ class Vllm:
             engine.shutdown(timeout=_PATIENCE)
 
 
-def _start(order: Order, found: Weights, concurrency: int, *, on_cpu: bool) -> Any:
+def _start(order: Order, found: Weights, concurrency: int, packages: Packages) -> Any:
     arguments: dict[str, Any] = {
         "model": str(found.folder),
         "max_model_len": order.context,
@@ -204,12 +250,10 @@ def _start(order: Order, found: Weights, concurrency: int, *, on_cpu: bool) -> A
         "enable_prefix_caching": True,
         "language_model_only": True,
         "use_tqdm_on_load": False,
-        **(cpu_arguments() if on_cpu else {}),
+        **(cpu_arguments() if packages.on_cpu else {}),
     }
     try:
-        engine_arguments = import_module("vllm.engine.arg_utils").AsyncEngineArgs(**arguments)
-        engine = import_module("vllm.v1.engine.async_llm").AsyncLLM
-        return engine.from_engine_args(engine_arguments)
+        return packages.engine.from_engine_args(packages.arguments(**arguments))
     # A setting that cannot be, or a process of the engine that ended while it started.
     except (ValueError, RuntimeError, OSError) as fault:
         raise EngineUnavailable(
@@ -255,25 +299,24 @@ def _tokens(prompt: Prompt, said: Any) -> dict[str, Any]:
 class Calls:
     """Reads native tool calls out of replies with vLLM's own parsers."""
 
-    def __init__(self, template: Template, otherwise: str) -> None:
+    def __init__(self, template: Template, otherwise: str, packages: Packages) -> None:
         """Choose the parser by what the template holds; without one, calls stay in the text.
 
         Args:
             template: Of the weights.
             otherwise: The parser where the template holds none of the marks, "" for none.
+            packages: Of vLLM.
         """
         name = next((name for mark, name in PARSERS if mark in template.source), otherwise)
-        manager = import_module("vllm.tool_parsers").ToolParserManager
-        self._parser: Any = manager.get_tool_parser(name) if name else None
+        self._parser: Any = packages.parsers.get_tool_parser(name) if name else None
+        self._asked: Any = packages.protocol.ChatCompletionRequest
         self._tokenizer = template.tokenizer
 
     def read(self, text: str, request: Request) -> tuple[str, tuple[ToolCall, ...]]:
         """The text beside the calls, and the calls."""
         if self._parser is None or not request.tools:
             return text, ()
-        asked = import_module(
-            "vllm.entrypoints.openai.chat_completion.protocol"
-        ).ChatCompletionRequest(messages=[], tools=[dict(tool) for tool in request.tools])
+        asked = self._asked(messages=[], tools=[dict(tool) for tool in request.tools])
         found = self._parser(self._tokenizer, asked.tools).extract_tool_calls(text, asked)
         calls = ((call.function.name, call.function.arguments) for call in found.tool_calls)
         return found.content or "", tuple(ToolCall(*call) for call in calls)

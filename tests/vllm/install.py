@@ -17,7 +17,8 @@ def pip(*arguments):
 
 
 if importlib.util.find_spec("vllm") is None:
-    if pip("install", "-q", *PACKAGES):
+    # Gigabytes, of which a run imports a small part: compiled when they are imported.
+    if pip("install", "-q", "--no-compile", *PACKAGES):
         print("vLLM's CPU build cannot be installed here, so its tests skip.")  # noqa: T201
     else:
         pip("uninstall", "-qy", *UNFIT)

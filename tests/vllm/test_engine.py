@@ -8,7 +8,7 @@ import pytest
 
 from harness.models import EngineUnavailable, Order, WeightsUnavailable, weights
 from harness.models.template import Template
-from harness.models.vllm_engine import Calls, load_vllm
+from harness.models.vllm_engine import Calls, load_packages, load_vllm
 from harness.request import ToolCall
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]
@@ -130,7 +130,7 @@ def test_tool_calls_are_read_by_the_familys_parser(
     folder = tmp_path / "family"
     shutil.copytree(small, folder, ignore=shutil.ignore_patterns("*.safetensors"))
     (folder / "chat_template.jinja").write_text(mark)
-    reader = Calls(Template(folder, None), "")
+    reader = Calls(Template(folder, None), "", load_packages())
     assert reader.read(said, replace(request_of(), tools=TOOLS)) == (text, calls)
     assert reader.read(said, request_of()) == (said, ())
 
