@@ -17,7 +17,8 @@ import anthropic
 
 from harness.models import Order
 from harness.models.refusals import Fault, Refusal, retry_after, words
-from harness.models.remote import Errors, Patience, Remote, Service, arguments, limits, unless_one
+from harness.models.remote import Errors, Patience, Remote, arguments, limits, unless_one
+from harness.models.service import Service
 from harness.request import Message, Reply, Request, ToolCall
 
 SERVICE = Service(

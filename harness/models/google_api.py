@@ -18,7 +18,8 @@ from google.genai import errors, types
 
 from harness.models import Order, request_digest
 from harness.models.refusals import Fault, Refusal, retry_after
-from harness.models.remote import Errors, Patience, Remote, Service, arguments, limits
+from harness.models.remote import Errors, Patience, Remote, arguments, limits
+from harness.models.service import Service
 from harness.request import Message, Reply, Request, ToolCall
 
 SERVICE = Service(

@@ -24,10 +24,14 @@ import openai
 from agentgym.errors import MissingExtra, UnknownName
 from harness.models import FatalProviderError, Order, request_digest
 from harness.models.refusals import Fault, Refusal, retry_after, words
-from harness.models.remote import CONCURRENCY, Errors, Patience, Remote, Service, limits, unless_one
+from harness.models.remote import Errors, Patience, Remote, limits, one_line, unless_one
+from harness.models.service import Service, loopback, public
 from harness.request import Reply, Request, ToolCall
 
 __all__ = ["CONCURRENCY", "SERVICE", "OpenAIModel", "Patience", "load_openai", "load_server"]
+
+CONCURRENCY = 64
+"""Requests in flight at once, at most, to a server with open weights if the user does not say."""
 
 SERVICE = Service(
     prefix="openai/",
@@ -64,8 +68,8 @@ def load_server(order: Order) -> OpenAIModel:
         UnknownName: The server has several models, and none of these.
         FatalProviderError: It is not there, or refuses.
     """
-    url = SERVICE.address(order.base_url)
-    return OpenAIModel(order, served=_served(order, url, SERVICE.key(url)))
+    served = _served(order, SERVICE.address(order.base_url))
+    return OpenAIModel(replace(order, concurrency=order.concurrency or CONCURRENCY), served=served)
 
 
 class OpenAIModel(Remote):
@@ -103,7 +107,7 @@ class OpenAIModel(Remote):
             base_url=self._url,
             max_retries=0,
             timeout=openai.Timeout(None, connect=self._patience.connect),
-            http_client=_http_client(self.concurrency),
+            http_client=_http_client(self.concurrency, self._url),
         )
 
     @property
@@ -161,11 +165,11 @@ class OpenAIModel(Remote):
         await self._client.close()
 
 
-def _http_client(connections: int) -> Any:
+def _http_client(connections: int, url: str) -> Any:
     """The client's own one on aiohttp, which needs half the time for a request of that on httpx."""
     room = limits(type(openai.DEFAULT_CONNECTION_LIMITS), connections)
     try:
-        return openai.DefaultAioHttpClient(limits=room)
+        return openai.DefaultAioHttpClient(limits=room, trust_env=not loopback(url))
     except RuntimeError as fault:  # So says the client where the package is missing.
         raise MissingExtra.of("A model of a server", "aiohttp", "harness") from fault
 
@@ -182,17 +186,24 @@ def _ours(fault: Any, said: str) -> str:
     return _OLD_LIMIT if _OLD_LIMIT in sent and _RENAMED.search(said) else ""
 
 
-def _served(order: Order, url: str, key: str) -> str:
+def _served(order: Order, url: str) -> str:
     """The server's name for the weights."""
+    where, key = public(url), SERVICE.key(url)
+    client = openai.OpenAI(
+        api_key=key,
+        base_url=url,
+        timeout=30.0,
+        http_client=openai.DefaultHttpxClient(trust_env=not loopback(url)),
+    )
     try:
-        with openai.OpenAI(api_key=key, base_url=url, timeout=30.0, max_retries=2) as client:
+        with client:
             names = [str(model.id) for model in client.models.list()]
     except openai.NotFoundError:
         return order.weights  # A server without such a list knows its model by the common name.
-    except (openai.APIError, ValueError) as fault:
-        said = " ".join(str(fault).replace(key, "[key]").split())[:300].rstrip(".")
+    except (openai.APIError, ValueError, TypeError) as fault:
+        cause = fault.__cause__ if isinstance(fault, openai.APIConnectionError) else None
         raise FatalProviderError(
-            f"{order.base_url or 'OPENAI_BASE_URL'} does not say which models it has ({said}); "
+            f"{where} does not say which models it has ({one_line(str(cause or fault), key)}); "
             "start the server, or check --base-url (most end in /v1) and OPENAI_API_KEY."
         ) from None
     for name in (order.weights, order.name):

@@ -24,7 +24,6 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-import os
 import sys
 import time
 from abc import ABC, abstractmethod
@@ -32,12 +31,12 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar, cast
-from urllib.parse import urlsplit, urlunsplit
 
 from agentgym.errors import InvalidOption
 from harness.models import FatalProviderError, Order
 from harness.models.gate import Gate
 from harness.models.refusals import Fault, Refusal
+from harness.models.service import Service, public
 from harness.request import Reply, Request
 
 CONCURRENCY = 32
@@ -46,6 +45,7 @@ KEEP_ALIVE = 3.0
 """Seconds that an idle connection is kept. Many servers close theirs after 5, and a request that
 is sent at that moment is lost."""
 _SECRET = 12
+_OVERLOAD_PAUSE = 4
 _OTHER_FILES = 64  # Open files of this process besides its connections.
 _Limits = TypeVar("_Limits")
 
@@ -58,7 +58,8 @@ class Patience:
         retries: Attempts after the first.
         timeout: Seconds that one attempt may take.
         connect: Seconds of them for the connection.
-        pause: Seconds before the first retry; doubles each time.
+        pause: Seconds before the first retry; doubles each time. Four times as long where there
+            were too many requests: together that is a minute, for which many providers count them.
         longest_pause: Seconds; also the most that a `Retry-After` is followed.
     """
 
@@ -67,60 +68,6 @@ class Patience:
     connect: float = 10.0
     pause: float = 0.5
     longest_pause: float = 60.0
-
-
-@dataclass(frozen=True)
-class Service:
-    """A kind of server, as far as users see it.
-
-    Attributes:
-        prefix: What its models' names begin with.
-        url: Of the provider itself; used if no other is given.
-        url_variable: Environment variable of another address.
-        key_variables: Environment variables of the key; the first one set counts.
-        hint: How addresses of this kind end, for the advice after status 404.
-    """
-
-    prefix: str
-    url: str
-    url_variable: str
-    key_variables: tuple[str, ...]
-    hint: str = ""
-
-    def address(self, given: str | None) -> str:
-        """The address to ask: the given one, else the environment's, else the provider's."""
-        return (given or os.environ.get(self.url_variable) or self.url).rstrip("/")
-
-    def key(self, url: str) -> str:
-        """The key, "none" where another server than the provider's may need none.
-
-        Raises:
-            InvalidOption: The provider needs one, and none is set.
-        """
-        for variable in self.key_variables:
-            if key := os.environ.get(variable, "").strip():
-                return key
-        if url == self.url:
-            raise InvalidOption(
-                f"{self.url} needs a key; set the environment variable {self.key_variables[0]}, "
-                "or give the address of another server with --base-url."
-            )
-        return "none"
-
-    def advice(self, status: int) -> str:
-        """What to do about a refusal with this status."""
-        variable = self.key_variables[0]
-        table = {
-            401: f"set {variable} to a key of this server",
-            403: f"the key in {variable} may not use this model",
-            404: f"check --base-url{self.hint} and the model's name",
-            429: "the account's quota is spent; add credit and give the same command again",
-        }
-        return table.get(
-            status,
-            "check the model's name, the key and the sampling options (some models take only "
-            "--temperature 1 --top-p 1)",
-        )
 
 
 class Errors(NamedTuple):
@@ -215,8 +162,8 @@ class Remote(ABC):
     async def _rest(self, attempt: int, fault: Fault) -> None:
         self.gauge.retries += 1
         if fault.retry_after is None:
-            doubled = self._patience.pause * 2 ** (attempt - 1)
-            await self._gate.pause(min(doubled, self._patience.longest_pause))
+            first = self._patience.pause * (_OVERLOAD_PAUSE if fault.overload else 1)
+            await self._gate.pause(min(first * 2 ** (attempt - 1), self._patience.longest_pause))
 
     async def _pass_gate(self, request: Request, asked: float) -> Reply | Fault:
         async with self._gate.slot() as burst:
@@ -296,13 +243,22 @@ class Remote(ABC):
         )
 
     def _clean(self, text: str) -> str:
-        """A server's own words in one line of at most 300 characters, without the key."""
-        words = " ".join(self._without_key(text).split()).rstrip(".")
-        return words if len(words) <= 300 else f"{words[:297]}..."
+        return one_line(text, self._key)
 
     def _without_key(self, text: str) -> str:
-        # A short key is a local server's dummy, and its letters may stand in any reply.
-        return text.replace(self._key, "[key]") if len(self._key) >= _SECRET else text
+        return without_key(text, self._key)
+
+
+def one_line(text: str, key: str) -> str:
+    """A server's own words in one line of at most 300 characters, without the key."""
+    words = " ".join(without_key(text, key).split()).rstrip(".")
+    return words if len(words) <= 300 else f"{words[:297]}..."
+
+
+def without_key(text: str, key: str) -> str:
+    """The text with the key cut out, if it is one."""
+    # A short key is a local server's dummy, and its letters may stand in any reply.
+    return text.replace(key, "[key]") if len(key) >= _SECRET else text
 
 
 def limits(kind: type[_Limits], connections: int) -> _Limits:
@@ -340,24 +296,6 @@ def allow_connections(connections: int) -> None:
         )
     if soft != resource.RLIM_INFINITY and needed > soft:
         resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
-
-
-def public(url: str) -> str:
-    """The address without user, password and query, which may be secret.
-
-    Raises:
-        InvalidOption: It is no address.
-    """
-    try:
-        parts = urlsplit(url)
-        named = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:
-        named, parts = False, urlsplit("")
-    if not named:
-        raise InvalidOption(
-            f"base_url is an address such as http://127.0.0.1:8000/v1, got {url!r}."
-        )
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
 def unless_one(sampling: Mapping[str, Any]) -> dict[str, float]:

@@ -92,8 +92,8 @@ class Server(ThreadingHTTPServer):
 
     daemon_threads = True
     request_queue_size = 512
-    models: tuple[str, ...] | None = None
-    """What it lists under /v1/models; None for a server without such a list."""
+    models: tuple[str, ...] | str | None = None
+    """What it lists under /v1/models; a body as it is; None for a server without such a list."""
 
     def __init__(self, answers: list[Answer]):
         super().__init__(("127.0.0.1", 0), _Handler)
@@ -111,6 +111,8 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         if self.path != "/v1/models" or self.server.models is None:
             return Answer(404, refusal("no such path")).send(self)
+        if isinstance(self.server.models, str):
+            return Answer(200, self.server.models).send(self)
         listed = [{"id": name, "object": "model"} for name in self.server.models]
         return Answer(200, json.dumps({"object": "list", "data": listed})).send(self)
 

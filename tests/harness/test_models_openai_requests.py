@@ -8,10 +8,10 @@ from dataclasses import replace
 import openai
 import pytest
 
-from agentgym.errors import MissingExtra, UnknownName
+from agentgym.errors import InvalidOption, MissingExtra, UnknownName
 from harness import models
 from harness.models import FatalProviderError, Order, Sampling
-from harness.models.openai_api import OpenAIModel
+from harness.models.openai_api import CONCURRENCY, OpenAIModel
 from harness.request import Reply, Request, ToolCall
 from tests.harness.fault_server import (
     QUICK,
@@ -351,8 +351,39 @@ def test_a_server_with_other_models_only_says_which(serve) -> None:
 
 
 def test_a_server_that_is_not_there_says_so_at_once() -> None:
+    with pytest.raises(FatalProviderError) as caught:
+        models.load("qwen3-4b", base_url="http://me:hush@127.0.0.1:1/v1")
+    assert str(caught.value).startswith(
+        "http://127.0.0.1:1/v1 does not say which models it has ([Errno"
+    )
+
+
+def test_an_address_that_is_none_is_refused_before_it_is_asked() -> None:
+    with pytest.raises(InvalidOption, match="base_url is an address such as"):
+        models.load("qwen3-4b", base_url="127.0.0.1:8000")
+
+
+def test_a_list_of_models_that_is_none_says_so(serve) -> None:
+    server = serve(GOOD)
+    server.models = "nonsense"
     with pytest.raises(FatalProviderError, match="does not say which models it has"):
-        models.load("qwen3-4b", base_url="http://127.0.0.1:1/v1")
+        models.load("qwen3-4b", base_url=server.url)
+
+
+@pytest.mark.parametrize("name", ["http_proxy", "all_proxy"])
+def test_no_proxy_stands_between_us_and_this_machine(name: str, serve, monkeypatch) -> None:
+    monkeypatch.setenv(name, "http://127.0.0.1:1")
+    server = serve(GOOD)
+    server.models = ("tiny",)
+    model = models.load("qwen3-4b", base_url=server.url)
+
+    async def once() -> Reply:
+        reply = await model.reply(REQUEST)
+        await model.close()
+        return reply
+
+    assert asyncio.run(once()).retries == 0
+    assert model.concurrency == CONCURRENCY
 
 
 def test_without_the_fast_transport_the_way_to_install_it_is_said(monkeypatch) -> None:
