@@ -118,7 +118,8 @@ class Display:
         if not counts.independent:
             return f"success {rate:.2f}"
         low, high = wilson(rate, counts.done)
-        return f"success {rate:.2f} [{low:.2f}, {high:.2f}]"
+        # Rounding may leave the lower end a hair below 0.
+        return f"success {rate:.2f} [{max(low, 0.0):.2f}, {high:.2f}]"
 
     def _troubles(self) -> list[str]:
         shown = (

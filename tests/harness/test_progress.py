@@ -91,6 +91,9 @@ def test_success_has_wilsons_interval_where_episodes_are_independent(played):
     display.watch().on_episode(played[0])
 
     assert "success 0.50 [0.09, 0.91]" in display.status()
+    for done in range(1, 400):
+        none_won = Counts(total=999, done=done, independent=True)
+        assert "success 0.00 [0.00, " in Display(plain(), none_won, clock=Clock()).status()
 
 
 def test_replies_that_cost_nothing_are_not_speed(played):
