@@ -189,7 +189,7 @@ class Cluster:
         watch: Watch | None = None,
         purse: Purse | None = None,
     ) -> None:
-        """Play every assignment and hand each episode to `keep` as it ends, each key once.
+        """Play every assignment and hand each to `keep` as it ends, once; call this once.
 
         Args:
             assignments: Begun in this order, but for those that a dead actor held.

@@ -110,7 +110,7 @@ def alone():
 
 
 def test_the_command_over_ray_makes_the_record_that_it_makes_alone(two_nodes, tmp_path, capsys):
-    command = ["--model", "random", "--instances", "4", "--max-turns", "9", "--env", *GAMES]
+    command = ["--model", "oracle", "--instances", "4", "--max-turns", "9", "--env", *GAMES]
     assert evaluation.main([*command, "--out", str(tmp_path / "alone")]) == 0
     # What was begun without Ray goes on with it.
     shutil.copytree(tmp_path / "alone", tmp_path / "ray")
