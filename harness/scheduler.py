@@ -144,18 +144,17 @@ def _threads() -> int:
 async def _player(stage: _Stage, queue: AsyncIterator[Assignment]) -> None:
     while not stage.spent and (assignment := await anext(queue, None)) is not None:
         episode = await _play_one(stage, assignment)
-        await _in_thread(stage, stage.keep, episode)
         stage.spent = stage.spent or episode.result is Result.COST_LIMIT
         stage.watch.on_episode(episode)
 
 
 async def _play_one(stage: _Stage, assignment: Assignment) -> Episode:
-    begun = await _in_thread(stage, _begin, assignment, stage.model, stage.price)
+    begun = await _in_thread(stage, _begin, stage, assignment)
     step = begun.first
     while isinstance(step, Request):
         reply = await _ask(stage, step)
         stage.watch.on_reply(assignment.key, reply)
-        step = await _in_thread(stage, _advance, begun.playing, reply)
+        step = await _in_thread(stage, _advance, stage, begun.playing, reply)
     begun.env.close()
     return step
 
@@ -175,21 +174,25 @@ class _Begun(NamedTuple):
     first: Request | Episode
 
 
-def _begin(assignment: Assignment, model: Model, price: Price | None) -> _Begun:
-    env = make(assignment)
+def _begin(stage: _Stage, assignment: Assignment) -> _Begun:
+    env, model = make(assignment), stage.model
     sampling = model.settings.get("sampling")
-    playing = play(env, assignment, model=model.name, sampling=sampling, price=price)
-    return _Begun(env, playing, _advance(playing, None))
+    playing = play(env, assignment, model=model.name, sampling=sampling, price=stage.price)
+    return _Begun(env, playing, _advance(stage, playing, None))
 
 
-def _advance(playing: Generator[Request, Reply, Episode], reply: Reply | None) -> Request | Episode:
-    """Send a reply (None begins); the next request, or the episode when it has ended.
+def _advance(
+    stage: _Stage, playing: Generator[Request, Reply, Episode], reply: Reply | None
+) -> Request | Episode:
+    """Send a reply (None begins); the next request, or the episode, kept, when it has ended.
 
-    A generator's end is an exception that a future cannot carry, so it is caught here.
+    A generator's end is an exception that a future cannot carry, so it is caught here. What has
+    ended is kept at once, so that nothing can come between.
     """
     try:
         return next(playing) if reply is None else playing.send(reply)
     except StopIteration as end:
+        stage.keep(end.value)
         return end.value
 
 

@@ -11,6 +11,8 @@ import pytest
 
 from agentgym.env import TextGameEnv
 from agentgym.errors import InvalidOption, UnknownName
+from harness import scheduler
+from harness.episode import play
 from harness.models import FatalProviderError
 from harness.prices import Metered, Price, Purse
 from harness.record import RecordError, Result, Writer, latest, read
@@ -354,3 +356,32 @@ def test_an_interrupted_run_ends_at_once_and_keeps_whole_lines(many, tmp_path):
 
 def test_nothing_to_play_is_no_fault():
     assert run([], Listener()) == []
+
+
+def test_an_episode_that_has_ended_is_kept_even_when_the_run_stops_at_that_moment(
+    many, monkeypatch
+):
+    ended, kept = [], []
+
+    def noted(*arguments, **named):
+        episode = yield from play(*arguments, **named)
+        ended.append(episode.key)
+        return episode
+
+    def keep(episode):
+        time.sleep(0.05)
+        kept.append(episode.key)
+
+    async def stop_early():
+        playing = asyncio.create_task(play_all(many, Listener(concurrency=6), keep=keep))
+        while len(ended) < 4:
+            await asyncio.sleep(0.001)
+        playing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await playing
+
+    monkeypatch.setattr(scheduler, "play", noted)
+    asyncio.run(stop_early())
+
+    assert sorted(map(repr, kept)) == sorted(map(repr, ended))
+    assert 4 <= len(kept) < len(many)
