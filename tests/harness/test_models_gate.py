@@ -157,7 +157,7 @@ def test_first_come_first_served() -> None:
     run(scenario)
 
 
-@pytest.mark.parametrize("moment", ["while it waits", "when it is let in"])
+@pytest.mark.parametrize("moment", ["while it waits", "when it is let in", "just before"])
 def test_who_is_cancelled_takes_no_place(moment: str) -> None:
     async def scenario() -> None:
         gate = Gate(1)
@@ -169,7 +169,8 @@ def test_who_is_cancelled_takes_no_place(moment: str) -> None:
             await settle()
             assert gate.gauge.waiting == 1
         held.sent.pop(0)[1].set_result(True)
-        await asyncio.sleep(0)
+        if moment == "when it is let in":
+            await asyncio.sleep(0)
         second.cancel()  # The place may be its own by now, though it does not know.
         await settle()
         assert len(held.sent) == 1
@@ -261,6 +262,20 @@ def test_retry_after_holds_for_requests_that_were_not_told(serve) -> None:
     told, *after = [at for _, _, _, at in server.asked]
     assert min(after) - told >= 0.39
     assert second.seconds_waiting > 0.2
+
+
+def test_too_many_requests_are_given_more_time_than_another_fault(serve) -> None:
+    server = serve(Answer(429, refusal("slow down")), GOOD)
+
+    async def once() -> Reply:
+        model = OpenAIModel(Order("openai/tiny", server.url), Patience(retries=1, pause=0.1))
+        reply = await model.reply(REQUEST)
+        await model.close()
+        return reply
+
+    assert asyncio.run(once()).retries == 1
+    (_, _, _, first), (_, _, _, second) = server.asked
+    assert second - first >= 0.39
 
 
 @pytest.mark.slow

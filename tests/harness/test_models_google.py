@@ -173,7 +173,7 @@ def test_the_wait_that_it_asks_for_is_kept(where: str, serve) -> None:
     headers = {"retry-after": "0.4"} if where == "header" else {}
     server = serve(Answer(429, body, headers), GOOD)
     begun = time.monotonic()
-    ask(server, patience=Patience(retries=1, pause=30.0, longest_pause=10.0))
+    ask(server, patience=Patience(retries=1, pause=0.0))
     assert time.monotonic() - begun >= 0.39
     (_, _, _, first), (_, _, _, second) = server.asked
     assert second - first >= 0.39
