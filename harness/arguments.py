@@ -25,8 +25,12 @@ examples:
       a real small model on the CPU, a few instances of each game, minutes
   python -m harness.eval --model oracle --suite core --env agentgym/Sokoban-v0
       the upper bound on one game of the suite core
-  python -m harness.eval --model openai/qwen3-4b --base-url http://127.0.0.1:8000/v1 --suite cast
-      any OpenAI-compatible server; the key is read from OPENAI_API_KEY
+  python -m harness.eval --model qwen3-4b --suite cast
+      an open model on this machine's GPU, sampled as in the papers
+  python -m harness.eval --model qwen3-4b --suite cast --base-url http://127.0.0.1:8000/v1
+      the same on a server that has it, or one of our own with --serve in place of --base-url
+  python -m harness.eval --model openai/gpt-5 --suite cast --temperature 1 --top-p 1 --max-cost 20
+      a model of a provider; the key is read from OPENAI_API_KEY
   python -m harness.eval --model random --env agentgym/2048-v0 --instances 100
       environments of your own choice, without a suite
   python -m harness.eval --list
