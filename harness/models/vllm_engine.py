@@ -21,10 +21,15 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 import time
+from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from importlib import import_module
 from itertools import count
+from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 from harness.models import EngineUnavailable, FatalProviderError, Order, request_digest, weights
@@ -178,6 +183,8 @@ class Vllm:
                 return no_room(len(prompt.ids), self._context)
             return await self._answer(request, prompt, min(room, request.max_tokens), asked)
         except self._packages.dead as fault:
+            if _cancelled():  # Giving the request up was what met the dead engine.
+                raise asyncio.CancelledError from fault
             raise FatalProviderError(
                 "vLLM has died; what it wrote above says why. If memory ran out, lower "
                 "--concurrency or the context. The same command goes on from here."
@@ -253,7 +260,8 @@ def _start(order: Order, found: Weights, concurrency: int, packages: Packages) -
         **(cpu_arguments() if packages.on_cpu else {}),
     }
     try:
-        return packages.engine.from_engine_args(packages.arguments(**arguments))
+        with _apart():
+            return packages.engine.from_engine_args(packages.arguments(**arguments))
     # A setting that cannot be, or a process of the engine that ended while it started.
     except (ValueError, RuntimeError, OSError) as fault:
         raise EngineUnavailable(
@@ -261,6 +269,23 @@ def _start(order: Order, found: Weights, concurrency: int, packages: Packages) -
             "that says why. If memory is short, lower the context or --concurrency, or spread the "
             "model over more devices."
         ) from fault
+
+
+@contextmanager
+def _apart() -> Generator[None]:
+    """Let processes started meanwhile run `harness.models.apart`, not this one's main module.
+
+    Each new process runs that again. They need nothing of it, and in vLLM 0.32's CPU build a worker
+    into which it brings llvmlite, through numba, breaks: it looks into all that any module holds,
+    and there is something in llvmlite that says to have whatever it is asked for.
+    """
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    sys.modules["__main__"].__file__ = str(Path(__file__).with_name("apart.py"))
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
 
 
 def cpu_arguments() -> dict[str, Any]:
@@ -278,6 +303,11 @@ def _reason(fault: Exception) -> str:
     wrong = (line.removeprefix("Value error, ") for line in lines if line.startswith("Value error"))
     said = next(wrong, lines[0] if lines else type(fault).__name__)
     return said.partition(" [type=")[0].partition(". ")[0]
+
+
+def _cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def _failed(error: str, asked: float) -> Reply:

