@@ -26,7 +26,7 @@ from tests.agentgym.games import rush_hour_plain as plain
 from tests.agentgym.games.test_rush_hour_oracle import data
 
 QUICK = {"7car": 120, "9car": 45, "expert": 6, "grandmaster": 1}
-BULK = {"7car": 20_000, "9car": 10_000, "expert": 10_000, "grandmaster": 2_000}
+BULK = {"7car": 20_000, "9car": 10_000, "expert": 2_000, "grandmaster": 1_000}
 levels = pytest.mark.parametrize("level", LEVELS)
 
 
