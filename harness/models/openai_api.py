@@ -25,7 +25,7 @@ from agentgym.errors import MissingExtra, UnknownName
 from harness.models import FatalProviderError, Order, request_digest
 from harness.models.refusals import Fault, Refusal, retry_after, words
 from harness.models.remote import Errors, Patience, Remote, limits, one_line, unless_one
-from harness.models.service import Service, loopback, public
+from harness.models.service import Service, loopback, public, secrets
 from harness.request import Reply, Request, ToolCall
 
 __all__ = ["CONCURRENCY", "SERVICE", "OpenAIModel", "Patience", "load_openai", "load_server"]
@@ -102,9 +102,13 @@ class OpenAIModel(Remote):
         self._limit = _NEW_LIMIT if self._url == SERVICE.url else _OLD_LIMIT
         self._sampling = self._sent_sampling()
         self._refuses: set[str] = set()
+        hidden = secrets(self._url)
+        self._address = f"{public(self._url)}/chat/completions"
         self._client = openai.AsyncOpenAI(
             api_key=self._key,
-            base_url=self._url,
+            base_url=public(self._url),
+            default_headers=hidden.headers,
+            default_query=hidden.query,
             max_retries=0,
             timeout=openai.Timeout(None, connect=self._patience.connect),
             http_client=_http_client(self.concurrency, self._url),
@@ -117,8 +121,7 @@ class OpenAIModel(Remote):
     async def _ask(self, request: Request) -> Reply | Fault:
         # The client's typed method takes three times as long, most of it to check the messages.
         # The whole address, since the client takes time to put one together for each request.
-        address = f"{self._url}/chat/completions"
-        body = await self._client.post(address, cast_to=str, body=self._body(request))
+        body = await self._client.post(self._address, cast_to=str, body=self._body(request))
         return read(body)
 
     def _body(self, request: Request) -> dict[str, Any]:
@@ -190,10 +193,12 @@ def _ours(fault: Any, said: str) -> str:
 
 def _served(order: Order, url: str) -> str:
     """The server's name for the weights."""
-    where, key = public(url), SERVICE.key(url)
+    where, key, hidden = public(url), SERVICE.key(url), secrets(url)
     client = openai.OpenAI(
         api_key=key,
-        base_url=url,
+        base_url=where,
+        default_headers=hidden.headers,
+        default_query=hidden.query,
         timeout=30.0,
         http_client=openai.DefaultHttpxClient(trust_env=not loopback(url)),
     )

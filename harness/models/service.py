@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import os
 from dataclasses import dataclass
-from urllib.parse import urlsplit, urlunsplit
+from typing import NamedTuple
+from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 
 from agentgym.errors import InvalidOption
 
@@ -79,6 +81,27 @@ def public(url: str) -> str:
             f"base_url is an address such as http://127.0.0.1:8000/v1, got {url!r}."
         )
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+class Secrets(NamedTuple):
+    """What an address holds that must not stand in a record.
+
+    Attributes:
+        headers: `Authorization` of its user and password, in place of a key's; else nothing.
+        query: Its parameters.
+    """
+
+    headers: dict[str, str]
+    query: dict[str, object]
+
+
+def secrets(url: str) -> Secrets:
+    """What `public` leaves out, as a request carries it."""
+    parts = urlsplit(url)
+    login = parts.netloc.rpartition("@")[0]
+    encoded = base64.b64encode(unquote(login).encode()).decode()
+    headers = {"Authorization": f"Basic {encoded}"} if login else {}
+    return Secrets(headers, dict(parse_qsl(parts.query)))
 
 
 def loopback(url: str) -> bool:

@@ -1,6 +1,7 @@
 """The OpenAI-compatible client against a server that injects faults, over real HTTP."""
 
 import asyncio
+import base64
 import json
 import socket
 import threading
@@ -340,6 +341,14 @@ def test_passwords_in_the_address_are_not_kept() -> None:
     model = OpenAIModel(order)
     assert model.settings["base_url"] == "https://example.org:8443/v1"
     asyncio.run(model.close())
+
+
+def test_passwords_in_the_address_are_sent_and_parameters_too(serve) -> None:
+    server = serve(GOOD)
+    ask(server.url.replace("//", "//me:hu%40sh@") + "?token=a%26b")
+    path, headers, _, _ = server.asked[0]
+    assert path == "/v1/chat/completions?token=a%26b"
+    assert base64.b64decode(headers["authorization"].removeprefix("Basic ")) == b"me:hu@sh"
 
 
 @pytest.mark.parametrize(
