@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import openai
@@ -95,8 +96,9 @@ class OpenAIModel(Remote):
         """
         super().__init__(order, SERVICE, patience)
         if served is not None:
-            self.settings |= {"model": served, "weights": order.weights}
-            self.settings |= {"thinking": order.thinking}
+            folder = Path(order.weights).expanduser()
+            named = folder.name if folder.is_dir() else order.weights
+            self.settings |= {"model": served, "weights": named, "thinking": order.thinking}
             self.settings["sampling"] |= _NEUTRAL
         # OpenAI's newer models refuse the old name; other servers know the old one.
         self._limit = _NEW_LIMIT if self._url == SERVICE.url else _OLD_LIMIT

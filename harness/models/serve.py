@@ -41,6 +41,7 @@ def load_served(order: Order) -> ServedModel:
 
     Raises:
         MissingExtra: vLLM is not installed.
+        WeightsUnavailable: There are no such weights.
         EngineUnavailable: The server ends before it answers; the message has the end of its log.
     """
     if sys.platform == "win32":
@@ -48,26 +49,29 @@ def load_served(order: Order) -> ServedModel:
     if not installed("vllm"):
         raise MissingExtra.of("serve", "vllm", "vllm")
     order = replace(order, concurrency=order.concurrency or CONCURRENCY)
-    address = f"127.0.0.1:{free_port()}"
-    server = Server(vllm_command(order, address), f"http://{address}/v1")
+    found, address = weights.find(order.weights), f"127.0.0.1:{free_port()}"
+    server = Server(vllm_command(order, found.folder, address), f"http://{address}/v1")
     try:
         server.wait(START)
-        return ServedModel(replace(order, base_url=server.url), server)
+        model = ServedModel(replace(order, base_url=server.url), server)
+        model.settings["weights"] = found.settings
+        return model
     except BaseException:
         server.stop()
         raise
 
 
-def vllm_command(order: Order, address: str) -> list[str]:
+def vllm_command(order: Order, folder: Path, address: str) -> list[str]:
     """The command line of a vLLM server for an order.
 
     Args:
-        order: Weights, name, hardware and context count.
+        order: Name, hardware and context count.
+        folder: Of the weights.
         address: `HOST:PORT` to listen at.
     """
     host, _, port = address.partition(":")
     options = {
-        "model": _weights(order.weights),
+        "model": folder,
         "served-model-name": order.name,
         "host": host,
         "port": port,
@@ -85,14 +89,6 @@ def vllm_command(order: Order, address: str) -> list[str]:
         flag = f"--{name.replace('_', '-')}"
         flags.append(flag if value is True else f"{flag}={value}")
     return module + given + flags
-
-
-def _weights(name: str) -> str:
-    """What vLLM is told: a hub name as it is, for it fetches by itself; else a folder."""
-    folder = Path(name).expanduser()
-    if folder.is_dir():
-        return str(folder.resolve())
-    return str(weights.find(name).folder) if name == weights.SMALL else name
 
 
 def _engine() -> str:

@@ -53,7 +53,8 @@ def weights(tmp_path: Path):
     def make(kind: str) -> str:
         folder = tmp_path / kind
         folder.mkdir()
-        (folder / "config.json").write_text("{}")
+        for name in ("config.json", "tokenizer_config.json", "model.safetensors"):
+            (folder / name).write_text("{}")
         return str(folder)
 
     return make
@@ -110,14 +111,20 @@ def test_a_server_is_started_asked_and_stopped(stand_in, weights, capfd) -> None
     # Its log went with it, and nothing in the settings differs from start to start.
     assert not Path(said.err.rpartition("its log is ")[2].strip()).exists()
     assert str(given["port"]) not in json.dumps(model.settings)
+    assert model.settings["weights"]["folder"] == "slow"
+    assert len(model.settings["weights"]["sha256"]) == 64
     assert model.settings["engine"] == "vllm 0"
 
 
-def test_a_preset_says_how_its_tool_calls_are_read(stand_in) -> None:
+def test_a_preset_says_how_its_tool_calls_are_read(stand_in, weights, monkeypatch) -> None:
+    # The hub is not to be had here; where its files would be is.
+    fetched = Path(weights("qwen"))
+    monkeypatch.setattr(serve.weights, "_fetched", lambda name: fetched)
     model = models.load("qwen3-4b", serve=True)
     asyncio.run(ask_and_close(model))
     given = told(stand_in)["given"]
-    assert given["model"] == "Qwen/Qwen3-4B-Instruct-2507"
+    assert given["model"] == str(fetched)
+    assert model.settings["weights"] == {"hub": "Qwen/Qwen3-4B-Instruct-2507", "revision": "qwen"}
     assert given["served_model_name"] == "qwen3-4b"
     assert given["max_model_len"] == 32_768
     assert (given["tool_call_parser"], given["enable_auto_tool_choice"]) == ("hermes", True)
