@@ -20,7 +20,7 @@ from harness.record import Key
 from harness.request import Gauge, Reply
 
 LIMIT = 1000
-IN_FLIGHT, EPISODES, TURNS, ROUNDS = 32, 40, 30, 5
+IN_FLIGHT, EPISODES, TURNS, ROUNDS = 32, 100, 30, 3
 GAMES = ("Sokoban-v0", "Minesweeper-v0", "2048-v0")
 
 SERVER = r"""
