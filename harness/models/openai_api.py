@@ -103,6 +103,7 @@ class OpenAIModel(Remote):
         # OpenAI's newer models refuse the old name; other servers know the old one.
         self._limit = _NEW_LIMIT if self._url == SERVICE.url else _OLD_LIMIT
         self._sampling = self._sent_sampling()
+        self._tool_choice: dict[str, str] = {}
         self._refuses: set[str] = set()
         hidden = secrets(self._url)
         self._address = f"{public(self._url)}/chat/completions"
@@ -136,7 +137,7 @@ class OpenAIModel(Remote):
             "seed": request_digest(order.sampling.seed, request.key) % 2**31,
         }
         if request.tools:
-            body["tools"] = request.tools
+            body |= {"tools": request.tools, **self._tool_choice}
         if order.thinking is not None:
             body["chat_template_kwargs"] = {"enable_thinking": order.thinking}
         if order.logprobs:

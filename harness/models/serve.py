@@ -113,6 +113,8 @@ class ServedModel(OpenAIModel):
         # The port differs from start to start, and says nothing of the model.
         self.settings["base_url"] = "its own vLLM server"
         self.settings |= {"context": order.context, "engine": _engine()}
+        # Without a parser vLLM refuses tools, unless calls are to stay in the text.
+        self._tool_choice = {} if order.tool_parser else {"tool_choice": "none"}
         self._server = server
 
     async def reply(self, request: Request) -> Reply:

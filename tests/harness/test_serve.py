@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -127,11 +128,16 @@ def test_a_preset_says_how_its_tool_calls_are_read(stand_in, weights, monkeypatc
     assert model.settings["weights"] == {"hub": "Qwen/Qwen3-4B-Instruct-2507", "revision": "qwen"}
     assert given["served_model_name"] == "qwen3-4b"
     assert given["max_model_len"] == 32_768
+    assert "tool_choice" not in model._body(replace(REQUEST, tools=({},)))
     assert (given["tool_call_parser"], given["enable_auto_tool_choice"]) == ("hermes", True)
 
 
 def test_weights_without_native_calls_ask_for_no_parser(stand_in, weights) -> None:
-    asyncio.run(ask_and_close(models.load(weights("plain"), serve=True)))
+    model = models.load(weights("plain"), serve=True)
+    # Without a parser vLLM refuses tools, unless calls stay in the text.
+    assert model._body(replace(REQUEST, tools=({},)))["tool_choice"] == "none"
+    assert "tool_choice" not in model._body(REQUEST)
+    asyncio.run(ask_and_close(model))
     given = told(stand_in)["given"]
     assert (given["tool_call_parser"], given["enable_auto_tool_choice"]) == (None, False)
     assert given["max_model_len"] is None
