@@ -260,7 +260,7 @@ def _start(order: Order, found: Weights, concurrency: int, packages: Packages) -
         **(cpu_arguments() if packages.on_cpu else {}),
     }
     try:
-        with _apart():
+        with started_apart():
             return packages.engine.from_engine_args(packages.arguments(**arguments))
     # A setting that cannot be, or a process of the engine that ended while it started.
     except (ValueError, RuntimeError, OSError) as fault:
@@ -272,12 +272,12 @@ def _start(order: Order, found: Weights, concurrency: int, packages: Packages) -
 
 
 @contextmanager
-def _apart() -> Generator[None]:
-    """Let processes started meanwhile run `harness.models.apart`, not this one's main module.
+def started_apart() -> Generator[None]:
+    """Let processes started meanwhile run `harness.models.apart`, not this one's main module again.
 
-    Each new process runs that again. They need nothing of it, and in vLLM 0.32's CPU build a worker
-    into which it brings llvmlite, through numba, breaks: it looks into all that any module holds,
-    and there is something in llvmlite that says to have whatever it is asked for.
+    They need nothing of that, and in vLLM 0.32's CPU build a worker into which it brings llvmlite,
+    through numba, breaks: it looks into all that any module holds, and there is something in
+    llvmlite that says to have whatever it is asked for.
     """
     main = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")
