@@ -57,7 +57,7 @@ def _names(found: Found) -> str:
     """A line per run."""
     lines: list[str] = []
     for run in found.runs:
-        spoilt = f", {run.spoilt} provider errors left out" if run.spoilt else ""
+        spoilt = f", {run.spoilt} spoilt episodes left out" if run.spoilt else ""
         lines.append(f"{run.label}: {run.model}, {run.folder}{spoilt}")
     return "\n".join(lines)
 

@@ -351,6 +351,6 @@ def _tiles(results: SuiteResults, traces: Sequence[Trace]) -> list[tuple[str, st
     blundered = sum(each.blunders > 0 for each in traces)
     mistakes = sum(each.blunders for each in traces)
     tiles.append(("blunders", f"{mistakes:,}", f"in {blundered:,} of {len(traces):,} episodes"))
-    if overall.provider_errors:
-        tiles.append(("left out", f"{overall.provider_errors:,}", "provider errors"))
+    if overall.spoilt:
+        tiles.append(("left out", f"{overall.spoilt:,}", "provider errors, money spent"))
     return tiles

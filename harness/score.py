@@ -12,7 +12,7 @@ instance's rollouts, and the interval is
 - over several environments, each with equal weight, Zou and Donner's (2008) MOVER: the distances
   from mean to ends add up in squares.
 
-Episodes that a provider error spoilt are left out and counted.
+Episodes that a provider error or the end of the money spoilt are left out and counted.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Results:
         name: The id and the keyword arguments, or "all".
         episodes: How many are averaged.
         instances: Of how many instances.
-        provider_errors: How many more were left out because the provider failed.
+        spoilt: How many more were left out because the provider failed or the money was spent.
         metrics: By the names in `METRICS`; those that say nothing here are absent.
         pass_at: Unbiased pass@k by k: chance that one of k rollouts of an instance succeeds.
         results: How many episodes ended in which way.
@@ -96,7 +96,7 @@ class Results:
     name: str
     episodes: int
     instances: int
-    provider_errors: int
+    spoilt: int
     metrics: Mapping[str, Estimate]
     pass_at: Mapping[int, Estimate]
     results: Mapping[Result, int]
@@ -176,7 +176,7 @@ def results(title: str, outcomes: Sequence[Outcome]) -> Results:
         name=title,
         episodes=len(stand),
         instances=len(groups),
-        provider_errors=len(outcomes) - len(stand),
+        spoilt=len(outcomes) - len(stand),
         metrics={metric: found for metric, found in metrics.items() if found.instances},
         pass_at=_pass_at(groups),
         results=Counter(each.result for each in outcomes),
@@ -252,7 +252,7 @@ def _overall(environments: Sequence[Results]) -> Results:
         name="all",
         episodes=sum(r.episodes for r in environments),
         instances=sum(r.instances for r in environments),
-        provider_errors=sum(r.provider_errors for r in environments),
+        spoilt=sum(r.spoilt for r in environments),
         metrics={title: found for title, found in metrics.items() if found is not None},
         pass_at={
             k: found for k in ks if (found := average([r.pass_at.get(k) for r in environments]))

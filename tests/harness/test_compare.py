@@ -166,7 +166,7 @@ def test_only_the_common_part_is_compared_and_its_size_said(run, capsys):
 
     shown = " ".join(capsys.readouterr().out.split())
     assert "Compared on 2 of 4 instances (50 %)" in shown
-    assert "1 provider errors left out" in shown
+    assert "1 spoilt episodes left out" in shown
     assert "Tied with each other: {A, B}" in shown
     assert "Instances on which they differ most: 1" in shown
 

@@ -72,7 +72,7 @@ def test_the_page_asks_no_network_and_no_reply_gets_out_of_its_data(written):
     for name in ("Sokoban-v0", "RushHour-v0", "Minesweeper-v0"):
         assert f"<h3>{name}</h3>" in text
     assert text.count("<svg") == 3 * 6 + 1
-    assert "1 episodes that a provider error spoilt are left out" in text
+    assert "1 episodes that a provider error or the end of the money spoilt are left out" in text
     assert "<dd>format fence, lenient parsing, history stateless</dd>" in text
 
 

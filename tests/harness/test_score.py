@@ -88,7 +88,7 @@ def test_success_of_three_instances_with_two_rollouts_by_hand():
     # Instance means 1, 1/2, 0: mean 1/2, standard deviation 1/2, standard error 1/(2 sqrt 3),
     # t(0.975, 2) = 4.3027, so 1/2 +- 1.242, cut to [0, 1].
     close(found.metrics["success"], 0.5, 0.0, 1.0, 3)
-    assert (found.episodes, found.instances, found.provider_errors) == (6, 3, 0)
+    assert (found.episodes, found.instances, found.spoilt) == (6, 3, 0)
     # pass@2: 1, 1 - C(1,2)/C(2,2) = 1, 0.
     assert found.pass_at[2].mean == pytest.approx(2 / 3)
     assert found.results == {Result.WON: 3, Result.LOST: 3}
@@ -238,7 +238,7 @@ def test_provider_errors_are_counted_and_never_averaged():
     found = score([*good, *bad]).environments[0]
 
     assert found.metrics["success"].mean == 1.0
-    assert (found.episodes, found.provider_errors) == (3, 2)
+    assert (found.episodes, found.spoilt) == (3, 2)
     assert found.results[Result.PROVIDER_ERROR] == 2
 
 
@@ -299,7 +299,7 @@ def test_the_later_of_two_episodes_with_one_key_counts():
 
     found = score([failed, episode(1, success=True), episode(0, success=True)]).environments[0]
 
-    assert (found.episodes, found.provider_errors) == (2, 0)
+    assert (found.episodes, found.spoilt) == (2, 0)
 
 
 def test_environments_come_in_the_order_that_is_asked_for():
