@@ -25,6 +25,9 @@ from harness.prices import Price
 from harness.record import Episode, Key, Result
 from harness.request import Model, Reply, Request
 
+_UNNOTICED = 1e-4
+"""Seconds before a slot was free that are not worth a new reply."""
+
 
 @dataclass(frozen=True)
 class Watch:
@@ -165,7 +168,9 @@ async def _ask(stage: _Stage, request: Request) -> Reply:
     async with stage.slots:
         waited = time.perf_counter() - asked
         reply = await stage.model.reply(request)
-    return reply if reply.cached else replace(reply, seconds_waiting=reply.seconds_waiting + waited)
+    if reply.cached or waited < _UNNOTICED:
+        return reply
+    return replace(reply, seconds_waiting=reply.seconds_waiting + waited)
 
 
 class _Begun(NamedTuple):

@@ -265,6 +265,8 @@ def _with_tokens(reply: Reply, answer: dict[str, Any], choice: dict[str, Any]) -
     """The reply with token ids and log-probabilities, as far as the server gave them."""
     prompt, ids = answer.get("prompt_token_ids"), choice.get("token_ids")
     listed = (choice.get("logprobs") or {}).get("content")
+    if prompt is None and ids is None and listed is None:
+        return reply
     logprobs = None if listed is None else tuple(float(token["logprob"]) for token in listed)
     if ids is not None and logprobs is not None and len(ids) != len(logprobs):
         logprobs = None  # Nobody could say which token each belongs to.

@@ -152,9 +152,9 @@ class Remote(ABC):
         for attempt in range(self._patience.retries + 1):
             if attempt:
                 await self._rest(attempt, fault)
-            answer = await self._pass_gate(request, asked)
+            answer = await self._pass_gate(request, asked, faults)
             if isinstance(answer, Reply):
-                return replace(answer, retries=attempt, faults=dict(faults))
+                return answer
             fault = answer
             faults[fault.name] += 1
         return self._give_up(fault, faults, time.perf_counter() - asked)
@@ -165,14 +165,21 @@ class Remote(ABC):
             first = self._patience.pause * (_OVERLOAD_PAUSE if fault.overload else 1)
             await self._gate.pause(min(first * 2 ** (attempt - 1), self._patience.longest_pause))
 
-    async def _pass_gate(self, request: Request, asked: float) -> Reply | Fault:
+    async def _pass_gate(
+        self, request: Request, asked: float, faults: Mapping[str, int]
+    ) -> Reply | Fault:
         async with self._gate.slot() as burst:
             began = time.perf_counter()
             answer = await self._attempt(request)
             if isinstance(answer, Reply):
                 self._gate.well()
-                worked = time.perf_counter() - began
-                return replace(answer, seconds_waiting=began - asked, seconds_generating=worked)
+                return replace(
+                    answer,
+                    seconds_waiting=began - asked,
+                    seconds_generating=time.perf_counter() - began,
+                    retries=sum(faults.values()),
+                    faults=dict(faults),
+                )
             if answer.overload:
                 self._gate.too_many(burst)
             if answer.retry_after is not None:
@@ -204,6 +211,8 @@ class Remote(ABC):
         if cut and length is not None and length < request.reserve:
             error = f"The context had room for {length} tokens of the reply beside the prompt."
             return replace(reply, text="", reasoning="", stop_reason="context", error=error)
+        if len(self._key) < _SECRET:
+            return reply
         calls = (c._replace(arguments=self._without_key(c.arguments)) for c in reply.tool_calls)
         return replace(
             reply,
