@@ -9,7 +9,7 @@ import warnings
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.cache import Cached, CacheError, CacheWarning, question
@@ -145,6 +145,7 @@ def test_every_field_comes_back(tmp_path):
     assert isinstance(back.tool_calls[0], ToolCall)
 
 
+@settings(deadline=None, max_examples=40)
 @given(text=st.text(st.characters()), reasoning=st.text())
 def test_any_text_comes_back(tmp_path_factory, text, reasoning):
     folder = tmp_path_factory.mktemp("cache")
