@@ -17,7 +17,7 @@ from harness.episode import Assignment, Settings
 from harness.models import Sampling
 from harness.record import Key
 
-IN_FLIGHT, EPISODES, TURNS, TOKENS = 16, 48, 4, 32
+IN_FLIGHT, EPISODES, TURNS, TOKENS = 16, 32, 4, 32
 LIMIT = 0.95
 ROUNDS = 3
 
