@@ -201,7 +201,7 @@ def test_it_ends_with_the_process_that_started_it(
     pids = told(stand_in)["pids"]
     assert all(map(alive, pids))
     program.send_signal(ending)
-    program.wait()
+    program.wait(timeout=60)
     program.stdout.close()
     assert all_end(pids)
 
