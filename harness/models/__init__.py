@@ -51,7 +51,7 @@ __all__ = [
 SMALL = "smollm2-135m"
 """The model that needs neither a GPU nor a hub."""
 _ADDRESS = "OPENAI_BASE_URL"
-_HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
+_HUB_NAME = re.compile(r"\w[\w.-]*/[\w.-]+")
 
 
 class Wishes(TypedDict, total=False):
@@ -269,7 +269,7 @@ def _preset(name: str, wishes: Wishes) -> Preset | None:
     if name in TABLE or (_provider(name) and not ours):
         return None
     folder = Path(name).expanduser()
-    if name and folder.is_dir():
+    if (name and folder.is_dir()) or name.startswith((".", "/", "~")):
         _check_folder(folder)
         return of_weights(name)
     hub = _HUB_NAME.fullmatch(name) and (ours or not _nearly_a_provider(name))
@@ -278,9 +278,10 @@ def _preset(name: str, wishes: Wishes) -> Preset | None:
 
 def _check_folder(folder: Path) -> None:
     if not (folder / "config.json").is_file():
+        lacks = "has no config.json" if folder.is_dir() else "is not there"
         raise InvalidOption(
-            f"The folder {folder} has no config.json; a folder of weights is one that "
-            "Transformers' save_pretrained wrote."
+            f"The folder {folder} {lacks}; a folder of weights is one that Transformers' "
+            "save_pretrained wrote."
         )
 
 

@@ -268,3 +268,9 @@ def test_looking_for_a_gpu_imports_nothing_heavy() -> None:
 def test_packages_are_looked_for_all_together() -> None:
     assert gpu.installed("numpy", "gymnasium")
     assert not gpu.installed("numpy", "no_such_package_anywhere")
+
+
+@pytest.mark.parametrize("name", ["./none", "../none", "/none/at/all", "~/none"])
+def test_a_path_is_a_folder_even_where_there_is_none(chosen, name: str) -> None:
+    with pytest.raises(InvalidOption, match=r"none.* is not there"):
+        chosen(name, engine="vllm")
