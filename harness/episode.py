@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
@@ -41,6 +41,7 @@ __all__ = [
     "Settings",
     "make",
     "play",
+    "prepare",
 ]
 
 
@@ -57,6 +58,23 @@ def make(assignment: Assignment) -> gym.Env[Any, Any]:
     if assignment.settings.max_turns is not None:
         kwargs["max_turns"] = assignment.settings.max_turns
     return gym.make(key.env_id, disable_env_checker=True, **kwargs)
+
+
+def prepare(assignments: Iterable[Assignment]) -> None:
+    """Take first steps, an illegal and a legal one, in each environment of the assignments.
+
+    So rules are compiled, which happens once on a machine, before any model waits for them.
+
+    Raises:
+        AgentGymError: An environment cannot be made.
+    """
+    firsts = {(each.key.env_id, each.key.kwargs): each for each in reversed(list(assignments))}
+    for first in firsts.values():
+        env = make(first)
+        _, info = env.reset(seed=first.key.seed)
+        for action in ("", *info.get("legal_actions", ())[:1]):
+            env.step(action)
+        env.close()
 
 
 def check_id(env_id: str) -> None:

@@ -29,6 +29,7 @@ from harness import (
     suites,
 )
 from harness.arguments import Arguments, parse
+from harness.episode import prepare
 from harness.models import Hardware, PlayerQuit, Sampling
 from harness.prices import Purse
 from harness.progress import Counts, Display
@@ -196,6 +197,7 @@ async def _play_missing(run: _Run, path: Path, keep: Callable[[Episode], None]) 
     counts = Counts(len(all_of_them), len(done), sum(done.values()))
     counts.independent = all(row.rollouts == 1 for row in run.suite.rows)
     live = run.model.name != "human"
+    await asyncio.to_thread(prepare, missing)
     with Display(run.console, counts, gauge=run.model.gauge, live=live) as display:
         ticking = asyncio.create_task(display.tick())
         try:

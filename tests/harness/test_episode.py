@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentgym.errors import InvalidOption, UnknownName
-from harness import formats, prompts
+from harness import episode, formats, prompts
 from harness.episode import Settings, make, play
 from harness.formats.fence import extract
 from harness.prices import Price
@@ -536,3 +536,20 @@ def test_a_generator_left_early_leaves_no_trace(assignment):
 
     with pytest.raises(StopIteration):
         playing.send(Reply("late"))
+
+
+def test_games_are_prepared_once_for_each_environment(assignment, monkeypatch):
+    made = []
+
+    def watched(given):
+        made.append(given.key.seed)
+        return make(given)
+
+    monkeypatch.setattr(episode, "make", watched)
+    each = [assignment(seed=seed) for seed in (4, 5, 6)]
+
+    episode.prepare(each)
+
+    assert made == [4]
+    episode.prepare([])
+    assert made == [4]
