@@ -57,10 +57,10 @@ Start
     131,072 states (16,384 where they are searched for) are left out. Two starts of one state graph
     are one instance for the splits, whatever their labels and whatever jammed pieces or walls
     stand where nothing moves; in CAST's data half of the test boards have a training board in
-    their own graph. Graphs are fewer than
-    boards, by far for `grandmaster`: 20,000 seeds of `7car` give 20,000 boards of 9,501 graphs, 10,000 of `9car`
-    8,798 graphs, 2,000 of `expert` 1,865, and 1,000 of `grandmaster` 270. `instances=path` loads
-    boards, one a line: one character per cell, `o` or `.` empty, `x` a wall, letters pieces; or
+    their own graph. Graphs are fewer than boards, by far for `grandmaster`: 20,000 seeds of
+    `7car` give 20,000 boards of 9,501 graphs, 10,000 of `9car` 8,798 graphs, 2,000 of `expert`
+    1,865, and 1,000 of `grandmaster` 270. `instances=path` loads boards, one a line: one character
+    per cell, `o` or `.` empty, `x` a wall, letters pieces; or
     lines `moves board states` of the Rush Hour database.
 
 Reward
