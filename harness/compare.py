@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from string import ascii_uppercase
 from typing import Annotated
@@ -12,8 +13,8 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 
-from agentgym.errors import AgentGymError, InvalidOption, UnknownName
-from harness import compare_tables, score
+from agentgym.errors import InvalidOption, UnknownName
+from harness import commands, compare_tables, score
 from harness.comparison import Found, check_prompts, judge, load
 
 _ABOUT = """Compare runs on the instances that all of them played.
@@ -41,19 +42,17 @@ class Arguments:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit status.
 
-    0: compared. 1: the runs cannot be read or compared. 2: the arguments are wrong.
+    0: compared. 1: the runs cannot be read or compared. 2: the arguments are wrong. 130: stopped.
     """
     given = list(sys.argv[1:] if argv is None else argv)
     arguments = tyro.cli(
         Arguments, prog="python -m harness.compare", description=_ABOUT, args=given
     )
-    try:
-        found = compare(arguments)
-    except AgentGymError as fault:
-        faults = Console(stderr=True)
-        faults.print(f"Error: {fault}", style="red", markup=False, highlight=False, soft_wrap=True)
-        return 1
-    compare_tables.show(found, arguments.instances, Console())
+    return commands.run(partial(_compare, arguments))
+
+
+def _compare(arguments: Arguments) -> int:
+    compare_tables.show(compare(arguments), arguments.instances, Console())
     return 0
 
 

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 import agentgym
-from agentgym.errors import AgentGymError, MissingExtra
+from agentgym.errors import MissingExtra
 from harness import (
+    commands,
     listing,
     models,
     prices,
@@ -30,7 +31,7 @@ from harness import (
 )
 from harness.arguments import Arguments, parse
 from harness.episode import prepare
-from harness.models import Hardware, PlayerQuit, Sampling
+from harness.models import Hardware, Sampling
 from harness.prices import Purse
 from harness.progress import Counts, Display
 from harness.record import Episode
@@ -54,20 +55,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     130: interrupted.
     """
     given = list(sys.argv[1:] if argv is None else argv)
-    console, faults = Console(), Console(stderr=True)
+    console = Console()
     if "--list" in given:  # Needs no --model, which tyro would ask for.
         listing.show(console)
         return 0
     arguments = parse(given, console)
-    try:
-        run, counts = _evaluate(arguments, given, console)
-    except AgentGymError as fault:
-        faults.print(f"Error: {fault}", style="red", markup=False, highlight=False, soft_wrap=True)
-        return 1
-    except (KeyboardInterrupt, PlayerQuit):
-        faults.print("Stopped; the same command goes on from here.")
-        return stopping.STATUS
-    return _closing(run, counts, faults)
+    stopped = "Stopped; the same command goes on from here."
+    return commands.run(partial(_evaluate, arguments, given, console), stopped=stopped)
 
 
 @dataclass(frozen=True)
@@ -80,7 +74,8 @@ class _Run:
     console: Console
 
 
-def _evaluate(arguments: Arguments, given: Sequence[str], console: Console) -> tuple[_Run, Counts]:
+def _evaluate(arguments: Arguments, given: Sequence[str], console: Console) -> int:
+    """Play, report, and say why episodes are missing; the exit status."""
     suite = _suite(arguments)
     price = prices.find(arguments.model, arguments.base_url, arguments.price)
     purse = Purse(price, arguments.max_cost)
@@ -91,7 +86,7 @@ def _evaluate(arguments: Arguments, given: Sequence[str], console: Console) -> t
     enter = partial(run_folder.enter, folder, _configuration(suite, run.model), given)
     path, counts = asyncio.run(_play(run, enter))
     _report(run, path)
-    return run, counts
+    return _closing(run, counts, Console(stderr=True))
 
 
 def _load(arguments: Arguments, suite: Suite) -> partial[Model]:

@@ -10,6 +10,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -20,10 +21,9 @@ from rich.panel import Panel
 from rich.text import Text
 
 import agentgym
-from agentgym.errors import AgentGymError, InvalidOption
-from harness import episode, prompts, record, run_folder, scheduler, suites
+from agentgym.errors import InvalidOption
+from harness import commands, episode, prompts, record, run_folder, scheduler, suites
 from harness.episode import Assignment
-from harness.models import PlayerQuit
 from harness.models.human import HINT, Human
 from harness.record import Episode, Result
 from harness.suites import Suite
@@ -68,7 +68,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     0: played to the end. 1: it cannot be played. 2: the arguments are wrong. 130: stopped.
     """
     given = list(sys.argv[1:] if argv is None else argv)
-    console, faults = Console(), Console(stderr=True)
     arguments = tyro.cli(
         Arguments,
         prog="python -m harness.play",
@@ -76,14 +75,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         args=given,
         config=(tyro.conf.DisallowNone,),
     )
-    try:
-        played, path = _play(arguments, given, console)
-    except AgentGymError as fault:
-        faults.print(f"Error: {fault}", style="red", markup=False, highlight=False, soft_wrap=True)
-        return 1
-    except (KeyboardInterrupt, PlayerQuit):
-        faults.print("Stopped; an episode that is not played to its end is not recorded.")
-        return 130
+    stopped = "Stopped; an episode that is not played to its end is not recorded."
+    return commands.run(partial(_play_one, arguments, given, Console()), stopped=stopped)
+
+
+def _play_one(arguments: Arguments, given: Sequence[str], console: Console) -> int:
+    played, path = _play(arguments, given, console)
     _show_end(played, path, console)
     return 0
 

@@ -13,14 +13,15 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import tyro
 from rich.console import Console
 
-from agentgym.errors import AgentGymError, InvalidOption, MissingExtra
-from harness import record, run_folder, score, verdicts
+from agentgym.errors import InvalidOption, MissingExtra
+from harness import commands, record, run_folder, score, verdicts
 from harness.prompts import Style
 from harness.record import SPOILT, Episode, Key, Note, RecordError
 from harness.run_folder import RunHeader
@@ -67,12 +68,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     given = list(sys.argv[1:] if argv is None else argv)
     arguments = tyro.cli(Arguments, prog="python -m harness.report", description=_ABOUT, args=given)
-    try:
-        path = write(arguments.run, arguments.out, max_bytes=int(arguments.max_mb * 1e6))
-    except AgentGymError as fault:
-        faults = Console(stderr=True)
-        faults.print(f"Error: {fault}", style="red", markup=False, highlight=False, soft_wrap=True)
-        return 1
+    return commands.run(partial(_write, arguments))
+
+
+def _write(arguments: Arguments) -> int:
+    path = write(arguments.run, arguments.out, max_bytes=int(arguments.max_mb * 1e6))
     Console().print(f"Report: {path}", markup=False, highlight=False, soft_wrap=True)
     return 0
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from rich.console import Console
 
-STATUS = 130
-"""Exit status of an interrupted run, as shells have it."""
+from harness.commands import STOPPED
+
 _AT_ONCE = "Stopped at once; the same command goes on from here.\n"
 
 
@@ -41,7 +41,7 @@ def ctrl_c(console: Console) -> Generator[None]:
             console.show_cursor()
             sys.stderr.write(_AT_ONCE)
             sys.stderr.flush()
-            os._exit(STATUS)
+            os._exit(STOPPED)
         pressed = True
         if callable(first):
             first(number, frame)

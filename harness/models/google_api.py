@@ -44,14 +44,7 @@ def load_google(order: Order) -> GoogleModel:
 
 
 class GoogleModel(Remote):
-    """A model of Google.
-
-    Attributes:
-        name: As given to `--model`.
-        concurrency: Requests in flight at once, at most.
-        settings: Address without any password in it, model name and sampling, for `run.json`.
-        gauge: Where its requests stand now.
-    """
+    """A model of Google; its attributes are those of `Remote`."""
 
     def __init__(self, order: Order, patience: Patience | None = None) -> None:
         """Read the key from the environment; nothing is sent yet."""

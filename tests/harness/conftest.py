@@ -7,6 +7,7 @@ from harness import eval as evaluation
 from harness.episode import Assignment, Settings, make, play
 from harness.record import Key
 from harness.request import Reply
+from tests.harness.fault_server import scripted
 
 WALK = "agentgym/HarnessWalk-v0"
 
@@ -33,6 +34,13 @@ def scripted_runs(tmp_path_factory):
         command = ["--model", model, "--instances", "3", "--out", str(folders[-1]), "--env", *ids]
         assert evaluation.main(command) == 0
     return tuple(folders)
+
+
+@pytest.fixture
+def serve():
+    """Starts a server that gives the answers it is given, in that order."""
+    with scripted() as start:
+        yield start
 
 
 @pytest.fixture

@@ -13,15 +13,9 @@ from harness.models import FatalProviderError, Order, Sampling
 from harness.models.anthropic_api import AnthropicModel, conversation
 from harness.models.gate import START
 from harness.request import Reply, Request, ToolCall
-from tests.harness.fault_server import QUICK, REQUEST, Answer, Echo, Half, scripted
+from tests.harness.fault_server import QUICK, REQUEST, Answer, Echo, Half
 
 KEY = "sk-ant-secret-1234567890"
-
-
-@pytest.fixture
-def serve():
-    with scripted() as start:
-        yield start
 
 
 @pytest.fixture(autouse=True)

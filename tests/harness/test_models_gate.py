@@ -4,15 +4,18 @@ import asyncio
 import threading
 import time
 from collections.abc import Awaitable, Callable
+from http.server import BaseHTTPRequestHandler
 
 import pytest
 
+from agentgym.errors import InvalidOption
+from harness import models
 from harness.models import Order
 from harness.models.gate import START, Gate
 from harness.models.openai_api import OpenAIModel
 from harness.models.remote import Patience
 from harness.request import Reply
-from tests.harness.fault_server import REQUEST, Answer, completion, refusal, scripted
+from tests.harness.fault_server import QUICK, REQUEST, Answer, completion, refusal
 
 GOOD = Answer(body=completion())
 
@@ -196,12 +199,10 @@ def test_a_pause_before_a_retry_counts_as_waiting() -> None:
 # Over real HTTP
 
 
-@pytest.fixture
-def serve(monkeypatch: pytest.MonkeyPatch):
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "http_proxy", "HTTP_PROXY", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
-    with scripted() as start:
-        yield start
 
 
 class Capacity(Answer):
@@ -323,3 +324,68 @@ def test_more_connections_than_the_clients_own_limit(serve) -> None:
         assert asyncio.run(asyncio.wait_for(scenario(), 120)) == requests
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_more_requests_than_the_system_allows_connections_are_refused(monkeypatch) -> None:
+    resource = pytest.importorskip("resource", reason="Windows has no such limit.")
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (200, 300))
+    raised = []
+    monkeypatch.setattr(resource, "setrlimit", lambda which, to: raised.append(to))
+    with pytest.raises(InvalidOption, match="at most 236 here, where the system allows 300 open"):
+        models.load("openai/tiny", base_url="http://127.0.0.1:1/v1", concurrency=237)
+    assert raised == []
+    for concurrency, expected in ((236, [(300, 300)]), (100, [])):
+        raised.clear()
+        model = models.load("openai/tiny", base_url="http://x/v1", concurrency=concurrency)
+        asyncio.run(model.close())
+        assert raised == expected
+
+
+class Together(Answer):
+    """Waits until so many requests are here at the same time."""
+
+    def __init__(self, requests: int):
+        super().__init__()
+        self.gate = threading.Barrier(requests)
+
+    def send(self, handler: BaseHTTPRequestHandler) -> None:
+        self.gate.wait(60)
+        GOOD.send(handler)
+
+
+def at_once(url: str, concurrency: int, *rounds: int) -> list[Reply]:
+    """The replies of the last round; a round is over before the next begins."""
+
+    async def gather() -> list[Reply]:
+        model = OpenAIModel(Order("openai/tiny", url, concurrency=concurrency), QUICK)
+        for requests in rounds:
+            replies = await asyncio.gather(*(model.reply(REQUEST) for _ in range(requests)))
+        await model.close()
+        return replies
+
+    return asyncio.run(gather())
+
+
+def test_as_many_requests_as_asked_for_are_in_flight(serve) -> None:
+    server = serve(*[GOOD] * 240, Together(120))
+    # The first round is that of the slow start.
+    replies = at_once(server.url, 120, 240, 240)
+    assert [reply.retries for reply in replies] == [0] * 240
+    # The second half waited for the first.
+    assert sum(reply.seconds_waiting > 0.001 for reply in replies) >= 120
+
+
+def test_no_more_requests_than_asked_for_are_in_flight(serve) -> None:
+    most: list[int] = []
+
+    class Slow(Answer):
+        def send(self, handler: BaseHTTPRequestHandler) -> None:
+            inside.append(1)
+            most.append(len(inside))
+            time.sleep(0.1)
+            inside.pop()
+            GOOD.send(handler)
+
+    inside: list[int] = []
+    at_once(serve(Slow()).url, 3, 12)
+    assert max(most) == 3

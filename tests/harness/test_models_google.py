@@ -15,15 +15,9 @@ from harness.models.gate import START
 from harness.models.google_api import GoogleModel
 from harness.models.remote import Patience
 from harness.request import Reply, Request, ToolCall
-from tests.harness.fault_server import QUICK, REQUEST, Answer, Echo, Half, Hang, scripted
+from tests.harness.fault_server import QUICK, REQUEST, Answer, Echo, Half, Hang
 
 KEY = "AIza-secret-1234567890"
-
-
-@pytest.fixture
-def serve():
-    with scripted() as start:
-        yield start
 
 
 @pytest.fixture(autouse=True)

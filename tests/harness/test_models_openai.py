@@ -4,12 +4,10 @@ import asyncio
 import base64
 import json
 import socket
-import threading
 import time
 import traceback
 from collections.abc import Callable
 from email.utils import formatdate
-from http.server import BaseHTTPRequestHandler
 
 import pytest
 
@@ -28,16 +26,9 @@ from tests.harness.fault_server import (
     Hang,
     completion,
     refusal,
-    scripted,
 )
 
 KEY = "sk-secret-1234567890"
-
-
-@pytest.fixture
-def serve():
-    with scripted() as start:
-        yield start
 
 
 @pytest.fixture(autouse=True)
@@ -369,68 +360,3 @@ def test_openai_itself_is_asked_by_the_new_name_of_the_limit() -> None:
     model = models.load("openai/gpt")
     assert model._limit == "max_completion_tokens"
     asyncio.run(model.close())
-
-
-def test_more_requests_than_the_system_allows_connections_are_refused(monkeypatch) -> None:
-    resource = pytest.importorskip("resource", reason="Windows has no such limit.")
-    monkeypatch.setattr(resource, "getrlimit", lambda which: (200, 300))
-    raised = []
-    monkeypatch.setattr(resource, "setrlimit", lambda which, to: raised.append(to))
-    with pytest.raises(InvalidOption, match="at most 236 here, where the system allows 300 open"):
-        models.load("openai/tiny", base_url="http://127.0.0.1:1/v1", concurrency=237)
-    assert raised == []
-    for concurrency, expected in ((236, [(300, 300)]), (100, [])):
-        raised.clear()
-        model = models.load("openai/tiny", base_url="http://x/v1", concurrency=concurrency)
-        asyncio.run(model.close())
-        assert raised == expected
-
-
-class Together(Answer):
-    """Waits until so many requests are here at the same time."""
-
-    def __init__(self, requests: int):
-        super().__init__()
-        self.gate = threading.Barrier(requests)
-
-    def send(self, handler: BaseHTTPRequestHandler) -> None:
-        self.gate.wait(60)
-        GOOD.send(handler)
-
-
-def at_once(url: str, concurrency: int, *rounds: int) -> list[Reply]:
-    """The replies of the last round; a round is over before the next begins."""
-
-    async def gather() -> list[Reply]:
-        model = OpenAIModel(Order("openai/tiny", url, concurrency=concurrency), QUICK)
-        for requests in rounds:
-            replies = await asyncio.gather(*(model.reply(REQUEST) for _ in range(requests)))
-        await model.close()
-        return replies
-
-    return asyncio.run(gather())
-
-
-def test_as_many_requests_as_asked_for_are_in_flight(serve) -> None:
-    server = serve(*[GOOD] * 240, Together(120))
-    # The first round is that of the slow start.
-    replies = at_once(server.url, 120, 240, 240)
-    assert [reply.retries for reply in replies] == [0] * 240
-    # The second half waited for the first.
-    assert sum(reply.seconds_waiting > 0.001 for reply in replies) >= 120
-
-
-def test_no_more_requests_than_asked_for_are_in_flight(serve) -> None:
-    most: list[int] = []
-
-    class Slow(Answer):
-        def send(self, handler: BaseHTTPRequestHandler) -> None:
-            inside.append(1)
-            most.append(len(inside))
-            time.sleep(0.1)
-            inside.pop()
-            GOOD.send(handler)
-
-    inside: list[int] = []
-    at_once(serve(Slow()).url, 3, 12)
-    assert max(most) == 3

@@ -20,7 +20,6 @@ from tests.harness.fault_server import (
     Half,
     completion,
     refusal,
-    scripted,
 )
 
 GOOD = Answer(body=completion())
@@ -28,12 +27,6 @@ TOOL = {
     "type": "function",
     "function": {"name": "act", "parameters": {"type": "object", "properties": {}}},
 }
-
-
-@pytest.fixture
-def serve():
-    with scripted() as start:
-        yield start
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""Every rule of harness/replies.py, and every quirk of CAST's and ProAct's parsers, by literal."""
+"""The rules of the format `fence`, and each quirk of CAST's and ProAct's parsers, by literal."""
 
 import pytest
 from hypothesis import example, given, settings
