@@ -28,6 +28,7 @@ from harness.models.order import (
     request_digest,
 )
 from harness.models.presets import PRESETS, Preset, of_weights
+from harness.models.service import public
 from harness.request import Model
 
 __all__ = [
@@ -310,7 +311,7 @@ def _engine(name: str, preset: Preset, wishes: Wishes) -> Entry:
         if engine not in (None, "server") or address:
             raise InvalidOption(
                 "serve starts a server of its own; leave out base_url, and engine, "
-                f"got {engine or address!r}."
+                f"got {engine or public(address or '')!r}."
             )
         return _SERVED
     # The small model has an engine of its own, so an address in the environment means another.

@@ -26,7 +26,7 @@ from agentgym.errors import MissingExtra, UnknownName
 from harness.models import FatalProviderError, Order, request_digest
 from harness.models.refusals import Fault, Refusal, retry_after, words
 from harness.models.remote import Errors, Patience, Remote, limits, one_line, unless_one
-from harness.models.service import Service, loopback, public, secrets
+from harness.models.service import Service, hidden, loopback, public, secrets
 from harness.request import Reply, Request, ToolCall
 
 __all__ = ["CONCURRENCY", "SERVICE", "OpenAIModel", "Patience", "load_openai", "load_server"]
@@ -105,13 +105,13 @@ class OpenAIModel(Remote):
         self._sampling = self._sent_sampling()
         self._tool_choice: dict[str, str] = {}
         self._refuses: set[str] = set()
-        hidden = secrets(self._url)
+        login = secrets(self._url)
         self._address = f"{public(self._url)}/chat/completions"
         self._client = openai.AsyncOpenAI(
             api_key=self._key,
             base_url=public(self._url),
-            default_headers=hidden.headers,
-            default_query=hidden.query,
+            default_headers=login.headers,
+            default_query=login.query,
             max_retries=0,
             timeout=openai.Timeout(None, connect=self._patience.connect),
             http_client=_http_client(self.concurrency, self._url),
@@ -196,12 +196,12 @@ def _ours(fault: Any, said: str) -> str:
 
 def _served(order: Order, url: str) -> str:
     """The server's name for the weights."""
-    where, key, hidden = public(url), SERVICE.key(url), secrets(url)
+    where, key, login = public(url), SERVICE.key(url), secrets(url)
     client = openai.OpenAI(
         api_key=key,
         base_url=where,
-        default_headers=hidden.headers,
-        default_query=hidden.query,
+        default_headers=login.headers,
+        default_query=login.query,
         timeout=30.0,
         http_client=openai.DefaultHttpxClient(trust_env=not loopback(url)),
     )
@@ -212,8 +212,9 @@ def _served(order: Order, url: str) -> str:
         return order.weights  # A server without such a list knows its model by the common name.
     except (openai.APIError, ValueError, TypeError) as fault:
         cause = fault.__cause__ if isinstance(fault, openai.APIConnectionError) else None
+        said = one_line(str(cause or fault), hidden(url, key))
         raise FatalProviderError(
-            f"{where} does not say which models it has ({one_line(str(cause or fault), key)}); "
+            f"{where} does not say which models it has ({said}); "
             "start the server, or check --base-url (most end in /v1) and OPENAI_API_KEY."
         ) from None
     for name in (order.weights, order.name):

@@ -3,7 +3,7 @@
 The clients' own retries are off; the loop here sends again after named faults, a bounded number of
 times, and after nothing else. The key comes from the environment alone, goes to the given address,
 and stands in no setting, no file, no `repr` and no error text: where a server repeats it, it is cut
-out.
+out. The same holds for what is secret in the address: user, password and parameters.
 
 What becomes of each answer:
 
@@ -28,7 +28,7 @@ import sys
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -36,7 +36,7 @@ from agentgym.errors import InvalidOption
 from harness.models import FatalProviderError, Order
 from harness.models.gate import Gate
 from harness.models.refusals import Fault, Refusal
-from harness.models.service import Service, public
+from harness.models.service import Service, hidden, public, without_secrets
 from harness.request import Reply, Request
 
 CONCURRENCY = 32
@@ -44,7 +44,6 @@ CONCURRENCY = 32
 KEEP_ALIVE = 3.0
 """Seconds that an idle connection is kept. Many servers close theirs after 5, and a request that
 is sent at that moment is lost."""
-_SECRET = 12
 _OVERLOAD_PAUSE = 4
 _OTHER_FILES = 64  # Open files of this process besides its connections.
 _Limits = TypeVar("_Limits")
@@ -112,6 +111,7 @@ class Remote(ABC):
             "sampling": order.sampling.settings(None, None),
         }
         self._key = service.key(self._url)
+        self._hidden = hidden(self._url, self._key)
         self._patience = patience or Patience()
         self._gate = Gate(self.concurrency)
         self.gauge = self._gate.gauge
@@ -211,13 +211,13 @@ class Remote(ABC):
         if cut and length is not None and length < request.reserve:
             error = f"The context had room for {length} tokens of the reply beside the prompt."
             return replace(reply, text="", reasoning="", stop_reason="context", error=error)
-        if len(self._key) < _SECRET:
+        if not self._hidden:
             return reply
-        calls = (c._replace(arguments=self._without_key(c.arguments)) for c in reply.tool_calls)
+        calls = (c._replace(arguments=without(c.arguments, self._hidden)) for c in reply.tool_calls)
         return replace(
             reply,
-            text=self._without_key(reply.text),
-            reasoning=self._without_key(reply.reasoning),
+            text=without(reply.text, self._hidden),
+            reasoning=without(reply.reasoning, self._hidden),
             tool_calls=tuple(calls),
         )
 
@@ -252,22 +252,25 @@ class Remote(ABC):
         )
 
     def _clean(self, text: str) -> str:
-        return one_line(text, self._key)
-
-    def _without_key(self, text: str) -> str:
-        return without_key(text, self._key)
+        return one_line(text, self._hidden)
 
 
-def one_line(text: str, key: str) -> str:
-    """A server's own words in one line of at most 300 characters, without the key."""
-    words = " ".join(without_key(text, key).split()).rstrip(".")
+def one_line(text: str, hidden: Iterable[str]) -> str:
+    """A server's or a client's own words in one line of at most 300 characters, without secrets.
+
+    Args:
+        text: The words, in which addresses may stand.
+        hidden: What `service.hidden` found.
+    """
+    words = " ".join(without(without_secrets(text), hidden).split()).rstrip(".")
     return words if len(words) <= 300 else f"{words[:297]}..."
 
 
-def without_key(text: str, key: str) -> str:
-    """The text with the key cut out, if it is one."""
-    # A short key is a local server's dummy, and its letters may stand in any reply.
-    return text.replace(key, "[key]") if len(key) >= _SECRET else text
+def without(text: str, hidden: Iterable[str]) -> str:
+    """The text with all that is hidden cut out."""
+    for secret in hidden:
+        text = text.replace(secret, "[key]")
+    return text
 
 
 def limits(kind: type[_Limits], connections: int) -> _Limits:

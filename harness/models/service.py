@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import base64
 import os
+import re
 from dataclasses import dataclass
 from typing import NamedTuple
-from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from agentgym.errors import InvalidOption
+
+_ADDRESS = re.compile(
+    r"""(?P<scheme>.*?://)          # With all that stands before it.
+    (?:[^/?#]*@)?                   # User and password.
+    (?P<host>[^/?#]*)(?P<path>[^?#]*)""",
+    re.VERBOSE | re.DOTALL,
+)
+_HOST = re.compile(r"(\[[^\[\]@]*\]|[^\[\]:@]*)(:\d*)?")
+_SECRET = 12  # Characters of the shortest text that is surely one.
+_IN_TEXT = re.compile(r"[a-z][a-z0-9+.-]*://\S*", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -30,8 +41,14 @@ class Service:
     hint: str = ""
 
     def address(self, given: str | None) -> str:
-        """The address to ask: the given one, else the environment's, else the provider's."""
-        return (given or os.environ.get(self.url_variable) or self.url).rstrip("/")
+        """The address to ask: the given one, else the environment's, else the provider's.
+
+        Raises:
+            InvalidOption: It is no address.
+        """
+        url = (given or os.environ.get(self.url_variable) or self.url).rstrip("/")
+        _check(url)
+        return url
 
     def key(self, url: str) -> str:
         """The key, "none" where another server than the provider's may need none.
@@ -65,22 +82,40 @@ class Service:
         )
 
 
-def public(url: str) -> str:
-    """The address without user, password and query, which may be secret.
-
-    Raises:
-        InvalidOption: It is no address.
-    """
+def _check(url: str) -> None:
     try:
         parts = urlsplit(url)
         named = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
     except ValueError:
-        named, parts = False, urlsplit("")
+        named = False
     if not named:
+        shown = "..." if "@" in url else re.split("[?#]", url)[0]  # No password, no parameters.
         raise InvalidOption(
-            f"base_url is an address such as http://127.0.0.1:8000/v1, got {url!r}."
+            f"base_url is an address such as http://127.0.0.1:8000/v1, got {shown!r}."
         )
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+def public(url: str) -> str:
+    """The address without user, password, query and fragment, which may be secret.
+
+    Of one that cannot be read and holds an "@", so that nobody knows where a password ends, only
+    the scheme is left. What stands before the scheme (`--base-url=`) stays, and so does a text
+    without "://".
+
+    Args:
+        url: Any text; never refused.
+    """
+    found = _ADDRESS.match(url)
+    if found is None:
+        return url
+    if "@" in url and not _HOST.fullmatch(found["host"]):
+        return f"{found['scheme']}..."
+    return found["scheme"] + found["host"] + found["path"]
+
+
+def without_secrets(text: str) -> str:
+    """The text with each address in it, up to the next space, cut as by `public`."""
+    return _IN_TEXT.sub(lambda address: public(address[0]), text)
 
 
 class Secrets(NamedTuple):
@@ -102,6 +137,24 @@ def secrets(url: str) -> Secrets:
     encoded = base64.b64encode(unquote(login).encode()).decode()
     headers = {"Authorization": f"Basic {encoded}"} if login else {}
     return Secrets(headers, dict(parse_qsl(parts.query)))
+
+
+def hidden(url: str, key: str) -> tuple[str, ...]:
+    """What is cut out of all texts: the key, and what is secret in the address; longest first.
+
+    Args:
+        url: With user, password and parameters, if it has them.
+        key: Of the server.
+    """
+    parts = urlsplit(url)
+    login = parts.netloc.rpartition("@")[0]
+    values = [pair.partition("=")[2] for pair in parts.query.split("&")]
+    found = [key, login, login.partition(":")[2], *values]
+    found += [unquote(each) for each in found]
+    found += [head.removeprefix("Basic ") for head in secrets(url).headers.values()]
+    # A short key is a local server's dummy, and its letters may stand in any reply.
+    secret = dict.fromkeys(each for each in found if len(each) >= _SECRET)
+    return tuple(sorted(secret, key=len, reverse=True))
 
 
 def loopback(url: str) -> bool:
