@@ -74,6 +74,12 @@ class Arguments:
     context_policy: Literal["stop", "drop"] | None = None
     """When a prompt does not fit into the model's context: end the episode, or leave the oldest
     turns out and say so in the record; a suite's is stop."""
+    max_invalid: int | None = None
+    """So many turns in a row without a valid action end an episode."""
+    max_unparseable: int | None = None
+    """So many replies in a row without an action end an episode."""
+    end_on_dead_end: bool = False
+    """End an episode where the oracle has proven that no win is possible."""
     out: Path | None = None
     """Folder of the run; runs/MODEL-SUITE if not given."""
     base_url: str | None = None

@@ -77,7 +77,8 @@ class Cached:
         path = self._folder / _name(asked)
         found = await asyncio.to_thread(_read, path, asked)
         if found is not None:
-            return dataclasses.replace(found, cached=True)
+            # Faults are the server's, which was not asked this time.
+            return dataclasses.replace(found, cached=True, retries=0, faults={})
         reply = await self._model.reply(request)
         if reply.stop_reason in _KEPT:
             await asyncio.to_thread(_write, path, asked, reply)

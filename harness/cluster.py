@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
@@ -23,7 +23,6 @@ from ray.exceptions import RayError, RayTaskError
 
 import agentgym
 from harness.demand import Demand, demand
-from harness.episode import Assignment
 from harness.handout import Work
 from harness.joining import ClusterError, join, nodes
 from harness.prices import Purse
@@ -31,7 +30,9 @@ from harness.record import Episode, Key
 from harness.request import Gauge
 from harness.run_folder import differences
 from harness.scheduler import Watch
-from harness.worker import Failed, Introduction, News, Terms, Worker
+from harness.settings import Assignment
+from harness.terms import Terms
+from harness.worker import Failed, Introduction, News, Worker
 
 KEYS = (
     "OPENAI_API_KEY",
@@ -220,6 +221,7 @@ class Cluster:
             for task in (*lanes, finished):
                 task.cancel()
             await asyncio.gather(*lanes, return_exceptions=True)
+            await asyncio.gather(*stage.keeping, return_exceptions=True)
             # A line half written ends before anybody goes on.
             thread.shutdown(wait=True)
 
@@ -255,7 +257,7 @@ class Cluster:
             news: News = await slot.actor.exchange.remote(more, stage.purse.spent)
             slot.gauge = news.gauge
             self._sum_gauges()
-            await _take_in(news, slot, stage)
+            await stage.shielded(_take_in(news, slot, stage))
             if news.ended:
                 return
 
@@ -318,6 +320,14 @@ class _Stage:
     watch: Watch
     purse: Purse
     thread: ThreadPoolExecutor
+    keeping: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
+
+    async def shielded(self, taking_in: Coroutine[Any, Any, None]) -> None:
+        """Let what an actor told be kept whole, also where the run is stopped meanwhile."""
+        task = asyncio.create_task(taking_in)
+        self.keeping.add(task)
+        task.add_done_callback(self.keeping.discard)
+        await asyncio.shield(task)
 
 
 async def _take_in(news: News, slot: _Slot, stage: _Stage) -> None:

@@ -38,7 +38,7 @@ class Run:
         prompts: The hashes of the prompts by environment.
         values: The metric's numbers, one per rollout, by instance.
         seeds: Of each instance.
-        spoilt: Episodes left out because the provider failed.
+        spoilt: Episodes left out because the provider failed or the money was spent.
     """
 
     label: str

@@ -73,6 +73,7 @@ def prepare(assignments: Iterable[Assignment]) -> None:
         env = make(first)
         _, info = env.reset(seed=first.key.seed)
         for action in ("", *info.get("legal_actions", ())[:1]):
+            env.reset(seed=first.key.seed)  # The step before may have been the last one.
             env.step(action)
         env.close()
 
@@ -207,6 +208,8 @@ class _Play:
     def _cost(self, reply: Reply) -> float | None:
         if self._price is None:
             return None
+        if reply.cached:
+            return 0.0
         return self._price.cost(reply.prompt_tokens, reply.completion_tokens)
 
     def episode(self, ending: Ending) -> Episode:

@@ -38,8 +38,8 @@ from harness.record import Episode
 from harness.request import Model
 from harness.scheduler import Gates
 from harness.suites import Suite
+from harness.terms import Terms
 from harness.timing import Times
-from harness.worker import Terms
 
 if TYPE_CHECKING:  # Needs Ray, which few runs need.
     from harness.cluster import Cluster
@@ -140,6 +140,9 @@ def _suite(arguments: Arguments) -> Suite:
         episode_tokens=arguments.episode_tokens,
         episode_seconds=arguments.episode_seconds,
         context_policy=arguments.context_policy,
+        max_invalid=arguments.max_invalid,
+        max_unparseable=arguments.max_unparseable,
+        end_on_dead_end=arguments.end_on_dead_end or None,
     )
     return suites.changed(suites.at_most(suite, models.reply_limit(arguments.model)), changes)
 
@@ -179,7 +182,11 @@ async def _play(run: _Run, enter: Callable[[], Path]) -> tuple[Path, Counts]:
             said = f"{run.model.name} plays {run.suite.name}; the record is in {path.parent}"
             run.console.print(said, markup=False, highlight=False, soft_wrap=True)
             with record.Writer(path) as writer:
-                return path, await _play_missing(run, path, writer.append)
+                try:
+                    return path, await _play_missing(run, path, writer.append)
+                finally:
+                    if run.purse.spent:
+                        run_folder.note_spent(path.parent, run.purse.spent)
         finally:
             await run.model.close()
 
@@ -187,12 +194,13 @@ async def _play(run: _Run, enter: Callable[[], Path]) -> tuple[Path, Counts]:
 async def _play_missing(run: _Run, path: Path, keep: Callable[[Episode], None]) -> Counts:
     played = record.playable(run.purse.over(record.read(path)))
     done = {each.key: each.success for each in played}
+    run.purse.remember(max(each.spent for each in run_folder.read_header(path.parent).sessions))
     all_of_them = suites.assignments(run.suite)
-    missing = [each for each in all_of_them if each.key not in done]
+    missing = [each for each in all_of_them if each.key not in done and not run.purse.empty]
     counts = Counts(len(all_of_them), len(done), sum(done.values()))
     counts.independent = all(row.rollouts == 1 for row in run.suite.rows)
     live = run.model.name != "human"
-    await asyncio.to_thread(prepare, missing)
+    prepare(missing)  # Not in a thread: that could not be left at the second Ctrl-C.
     with Display(run.console, counts, gauge=run.model.gauge, live=live) as display:
         ticking = asyncio.create_task(display.tick())
         try:
@@ -224,10 +232,11 @@ def _closing(run: _Run, counts: Counts, faults: Console) -> int:
             soft_wrap=True,
         )
         return 4
-    if counts.spoilt:
+    if counts.provider_errors:
         faults.print(
-            f"{counts.spoilt} episodes ended by a provider error and are left out; the same "
-            "command plays them again. What the provider said stands in the record, under error.",
+            f"{counts.provider_errors} episodes ended by a provider error and are left out; the "
+            "same command plays them again. What the provider said stands in the record, under "
+            "error.",
             soft_wrap=True,
         )
         return 3

@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Iterable, Sequence
 
-from harness.episode import Assignment
+from harness.settings import Assignment
 
 
 class Work:

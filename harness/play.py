@@ -23,9 +23,9 @@ from rich.text import Text
 import agentgym
 from agentgym.errors import InvalidOption
 from harness import commands, episode, prompts, record, run_folder, scheduler, suites
-from harness.episode import Assignment
 from harness.models.human import HINT, Human
 from harness.record import Episode, Result
+from harness.settings import Assignment
 from harness.suites import Suite
 from harness.verdicts import MISTAKES, judged
 

@@ -286,6 +286,10 @@ class Purse:
                     self._take(self._noted(turn))
             yield episode
 
+    def remember(self, spent: float) -> None:
+        """Know of what earlier sessions spent, also on episodes that they did not record."""
+        self.spent = max(self.spent, spent)
+
     def _noted(self, turn: Turn) -> float | None:
         if turn.cost is not None:
             return turn.cost

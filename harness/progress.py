@@ -42,7 +42,7 @@ class Counts:
         done: Episodes that stand, those of earlier sessions included.
         won: Of these.
         independent: Each is of an instance of its own, so that success has a simple interval.
-        spoilt: Episodes that ended by a provider error, in this session.
+        provider_errors: Episodes that ended by a provider error, in this session.
         unpaid: Episodes that ended because the money was spent, in this session.
         turns: In this session.
         tokens: Of replies, in this session; those of the reply cache are not counted.
@@ -52,7 +52,7 @@ class Counts:
     done: int = 0
     won: int = 0
     independent: bool = False
-    spoilt: int = 0
+    provider_errors: int = 0
     unpaid: int = 0
     turns: int = 0
     tokens: int = 0
@@ -126,7 +126,7 @@ class Display:
             (self._gauge.in_flight, "in flight"),
             (self._gauge.waiting, "waiting"),
             (self._gauge.retries, "retries"),
-            (self._counts.spoilt, "provider errors"),
+            (self._counts.provider_errors, "provider errors"),
             (self._counts.unpaid, "unpaid"),
         )
         return [f"{count} {name}" for count, name in shown if count]
@@ -153,7 +153,7 @@ class Display:
         if episode.result is Result.COST_LIMIT:
             self._counts.unpaid += 1
         elif episode.result in SPOILT:
-            self._counts.spoilt += 1
+            self._counts.provider_errors += 1
         else:
             self._counts.done += 1
             self._counts.won += episode.success

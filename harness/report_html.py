@@ -322,10 +322,15 @@ def _facts(header: RunHeader) -> dict[str, str]:
         "model settings": settings,
         "prompts": "; ".join(_styles(made.suite)),
         "prompt hashes": ", ".join(dict.fromkeys(made.prompt_hashes)),
-        "last command": " ".join(("python -m harness.eval", *last.arguments)),
+        "last command": " ".join((_program(made.suite), *last.arguments)),
         "started": ", ".join(each.started for each in header.sessions[-3:]),
         "machine": f"{last.cpu}, {last.cores} cores, {last.python}, {last.platform}",
     }
+
+
+def _program(suite: Mapping[str, Any]) -> str:
+    """The command that made the run; one of `harness.play` has that for its suite's name."""
+    return f"python -m harness.{'play' if suite.get('name') == 'play' else 'eval'}"
 
 
 def _styles(suite: Mapping[str, Any]) -> list[str]:

@@ -18,7 +18,7 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
-from harness.record import EPISODES, SCHEMA, Data, RecordError, check_schema
+from harness.record import EPISODES, SCHEMA, Data, RecordError, Writer, check_schema
 
 RUN = "run.json"
 _UNFINISHED = "run.json.new"
@@ -55,6 +55,8 @@ class Session(Data, frozen=True):
         memory_gib: Of the machine; None where the system does not say.
         git_commit: Of agentgym's own checkout, "-dirty" appended if changed; "" if installed.
         packages: Version of every installed distribution.
+        spent: Cost of the run by the end of this session, all sessions together; 0 where no price
+            is known, or the session was killed.
     """
 
     started: str
@@ -66,6 +68,7 @@ class Session(Data, frozen=True):
     memory_gib: float | None
     git_commit: str
     packages: dict[str, str]
+    spent: float = 0.0
 
 
 class RunHeader(Data, frozen=True):
@@ -96,15 +99,38 @@ def enter(folder: Path, configuration: Configuration, arguments: Sequence[str]) 
     Raises:
         RecordError: The folder holds another run or something else, or cannot be written.
     """
-    header = _header_to_go_on_with(folder, configuration)
-    before = header.sessions if header else ()
-    now = RunHeader(configuration=configuration, sessions=(*before, session(arguments)))
+    _header_to_go_on_with(folder, configuration)  # Nothing is put into a folder of others.
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        _write_whole(folder / RUN, now.model_dump_json(indent=2) + "\n")
     except OSError as fault:
         raise RecordError(f"Cannot write into {folder}: {fault.strerror or fault}.") from fault
+    with Writer(folder / EPISODES):  # Who cannot have the record leaves the header alone too.
+        header = _header_to_go_on_with(folder, configuration)
+        sessions = (*(header.sessions if header else ()), session(arguments))
+        _write(folder, RunHeader(configuration=configuration, sessions=sessions))
     return folder / EPISODES
+
+
+def note_spent(folder: Path, spent: float) -> None:
+    """Write down what the run has cost by the end of this session.
+
+    Args:
+        folder: That was entered.
+        spent: By all sessions; the record lacks what episodes cost that were live at the end.
+
+    Raises:
+        RecordError: The header cannot be read or written.
+    """
+    header = read_header(folder)
+    last = header.sessions[-1].model_copy(update={"spent": spent})
+    _write(folder, header.model_copy(update={"sessions": (*header.sessions[:-1], last)}))
+
+
+def _write(folder: Path, header: RunHeader) -> None:
+    try:
+        _write_whole(folder / RUN, header.model_dump_json(indent=2) + "\n")
+    except OSError as fault:
+        raise RecordError(f"Cannot write into {folder}: {fault.strerror or fault}.") from fault
 
 
 def read_header(folder: Path) -> RunHeader:
@@ -133,7 +159,10 @@ def _header_to_go_on_with(folder: Path, configuration: Configuration) -> RunHead
     if folder.exists() and not folder.is_dir():
         raise RecordError(f"{folder} is a file; give a folder with --out.")
     held = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
-    if not set(held) - {_UNFINISHED}:
+    begun = {_UNFINISHED}  # All that a start leaves that was killed before its header was there.
+    if EPISODES in held and not (folder / EPISODES).stat().st_size:
+        begun.add(EPISODES)
+    if not set(held) - begun:
         return None
     if RUN not in held:
         raise RecordError(

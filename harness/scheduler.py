@@ -21,10 +21,11 @@ from typing import Any, NamedTuple
 import gymnasium as gym
 
 from agentgym.errors import InvalidOption
-from harness.episode import Assignment, make, play
+from harness.episode import make, play
 from harness.prices import Price
 from harness.record import Episode, Key, Result
 from harness.request import Model, Reply, Request
+from harness.settings import Assignment
 
 _UNNOTICED = 1e-4
 """Seconds before a slot was free that are not worth a new reply."""
@@ -169,10 +170,17 @@ async def _play_one(stage: _Stage, assignment: Assignment) -> Episode:
 
 async def _ask(stage: _Stage, request: Request) -> Reply:
     """The model's reply, once there is a slot."""
-    asked = time.perf_counter()
-    async with stage.slots:
-        waited = time.perf_counter() - asked
+    asked, gauge = time.perf_counter(), stage.model.gauge
+    gauge.waiting += 1
+    try:
+        await stage.slots.acquire()
+    finally:
+        gauge.waiting -= 1
+    waited = time.perf_counter() - asked
+    try:
         reply = await stage.model.reply(request)
+    finally:
+        stage.slots.release()
     if reply.cached or waited < _UNNOTICED:
         return reply
     return replace(reply, seconds_waiting=reply.seconds_waiting + waited)

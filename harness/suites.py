@@ -20,7 +20,10 @@ from harness.settings import Assignment, ContextPolicy, Settings
 
 _OF_ROW = ("instances", "rollouts", "split")
 _OF_STYLE = ("format", "lenient", "history", "list_actions")
-_OF_SETTINGS = ("max_tokens", "max_turns", "episode_tokens", "episode_seconds", "context_policy")
+_OF_SETTINGS = (
+    *("max_tokens", "max_turns", "max_invalid", "max_unparseable"),
+    *("episode_tokens", "episode_seconds", "context_policy", "end_on_dead_end"),
+)
 _2048_STUCK = 10
 """ProAct ends a game of 2048 after ten turns in a row that left the board as it was
 (arXiv 2602.05327, `max_stuck_steps`); without it a stubborn model pays for 10,000 turns."""
@@ -94,7 +97,10 @@ class Changes:
         max_turns: Turn limit of an episode, in place of the environment's own.
         episode_tokens: Reply tokens of an episode.
         episode_seconds: Of an episode, waiting, generating and playing.
-        context_policy: "stop" or "drop"; see `harness.settings.Settings`.
+        context_policy: "stop" or "drop"; this and what follows as in `harness.settings.Settings`.
+        max_invalid: Turns in a row without a valid action that end an episode.
+        max_unparseable: Replies in a row without an action that end it.
+        end_on_dead_end: A proven dead end ends it.
     """
 
     instances: int | None = None
@@ -109,6 +115,9 @@ class Changes:
     episode_tokens: int | None = None
     episode_seconds: float | None = None
     context_policy: ContextPolicy | None = None
+    max_invalid: int | None = None
+    max_unparseable: int | None = None
+    end_on_dead_end: bool | None = None
 
 
 def find(name: str) -> Suite:

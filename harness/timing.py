@@ -11,9 +11,9 @@ class Times:
     """Sums over the turns of a record.
 
     Attributes:
-        turns: How many.
+        turns: How many whose reply did not come from the reply cache; only these are counted.
         game: Seconds that the games worked, their oracles and first states included.
-        model: Seconds that the model worked on replies; those of the reply cache are not counted.
+        model: Seconds that the model worked on replies.
     """
 
     def __init__(self) -> None:
@@ -25,18 +25,18 @@ class Times:
     def over(self, episodes: Iterable[Episode]) -> Iterator[Episode]:
         """Hand on the episodes of a record, and add them up as they pass."""
         for episode in episodes:
-            self.turns += len(episode.turns)
-            self.game += episode.start.seconds_game
-            for turn in episode.turns:
-                self.game += turn.seconds_game
-                self.model += 0.0 if turn.cached else turn.seconds_generating
+            asked = [turn for turn in episode.turns if not turn.cached]
+            self.turns += len(asked)
+            self.game += episode.start.seconds_game if asked else 0.0
+            self.game += sum(turn.seconds_game for turn in asked)
+            self.model += sum(turn.seconds_generating for turn in asked)
             yield episode
 
     @property
     def sentence(self) -> str:
         """How much the games took, of a turn and of the model's time."""
         if not self.turns:
-            return "No turn was played."
+            return "No turn was played, but for replies out of the cache."
         said = f"The games took {1000 * self.game / self.turns:.2f} ms a turn"
         if not self.model:
             return f"{said}."

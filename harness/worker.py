@@ -12,46 +12,20 @@ import platform
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import agentgym
 from agentgym.errors import AgentGymError
 from harness import scheduler
-from harness.cache import Cached
-from harness.episode import Assignment
-from harness.prices import Metered, Price, Purse
+from harness.prices import Purse
 from harness.record import Episode, Key
 from harness.request import Gauge, Model, Reply
-from harness.scheduler import Gates, Watch
+from harness.scheduler import Watch
+from harness.settings import Assignment
+from harness.terms import Terms
 
 _NEWS_SECONDS = 0.5
 """So long replies are collected before they are told of; an episode that ends is told at once."""
-
-
-@dataclass(frozen=True)
-class Terms:
-    """How every worker plays.
-
-    Attributes:
-        load: Makes the model; `harness.models.load` with its arguments.
-        gates: How much goes on at once in each worker.
-        price: Of the model's tokens; None if unknown.
-        max_cost: The most that the run may spend, all workers together; None for no limit.
-        cache: Folder of kept replies, the same on every machine; None for none.
-    """
-
-    load: partial[Model]
-    gates: Gates = field(default_factory=Gates)
-    price: Price | None = None
-    max_cost: float | None = None
-    cache: Path | None = None
-
-    def model(self, purse: Purse) -> Model:
-        """The model, paid for from a purse."""
-        metered = Metered(self.load(), purse)
-        return metered if self.cache is None else Cached(metered, self.cache)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from harness.prices import Purse
 from harness.record import EPISODES, Result, read
 from harness.request import Gauge, Reply
 from harness.scheduler import Watch
-from harness.worker import Terms
+from harness.terms import Terms
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'agentgym-suite[ray]'.")
 from harness import cluster as clusters  # noqa: E402

@@ -263,3 +263,8 @@ def test_games_are_prepared_once_for_each_environment(assignment, monkeypatch):
     assert made == [4]
     episode.prepare([])
     assert made == [4]
+
+
+@pytest.mark.parametrize("max_turns", [1, 2])
+def test_games_that_end_at_once_are_prepared_too(assignment, max_turns):
+    episode.prepare([assignment("agentgym/RushHour-v0", max_turns=max_turns)])

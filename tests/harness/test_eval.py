@@ -228,9 +228,11 @@ def test_a_record_of_another_schema_is_refused_and_kept(command):
 def test_every_option_reaches_the_record(command):
     options = {"--split": "train", "--history": "full", "--max-tokens": "9", "--max-turns": "3"}
     options |= {"--temperature": "0.5", "--top-p": "0.7", "--seed": "4", "--concurrency": "2"}
+    options |= {"--max-invalid": "7", "--max-unparseable": "5"}
 
     status, _, _ = command(
-        *("--model", "random", "--instances", "1"), *(word for o in options.items() for word in o)
+        *("--model", "random", "--instances", "1", "--end-on-dead-end"),
+        *(word for option in options.items() for word in option),
     )
 
     header = read_header(Path("runs/random-HarnessWalk-v0")).configuration
@@ -240,6 +242,8 @@ def test_every_option_reaches_the_record(command):
     assert (row["split"], played.key.split) == ("train", "train")
     assert row["settings"]["style"]["history"] == "full"
     assert (row["settings"]["max_tokens"], row["settings"]["max_turns"]) == (9, 3)
+    assert (row["settings"]["max_invalid"], row["settings"]["max_unparseable"]) == (7, 5)
+    assert row["settings"]["end_on_dead_end"] is True
     assert len(played.turns) == 3
     assert header.model_settings["sampling"]["seed"] == 4
 

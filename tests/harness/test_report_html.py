@@ -1,5 +1,6 @@
 """The report: what it holds, and how it behaves in a real browser."""
 
+import io
 import json
 import re
 import runpy
@@ -10,7 +11,7 @@ from collections import Counter
 import pytest
 
 from harness import __main__ as program
-from harness import figures, formats, record, report_html, run_folder, score, verdicts
+from harness import figures, formats, play, record, report_html, run_folder, score, verdicts
 from harness.prompts import Style
 from harness.record import Key, Result
 
@@ -80,6 +81,15 @@ def test_the_page_says_what_the_games_took(written):
     found = re.search(r"<dt>time</dt><dd>(.*?)</dd>", written[1].read_text(encoding="utf-8"))
 
     assert re.fullmatch(r"The games took \d+\.\d\d ms a turn\.", found[1])
+
+
+def test_the_last_command_is_that_of_the_program_that_played(written, walk, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.StringIO("Right\n" * 4))
+    assert play.main([walk, "--out", str(tmp_path / "r")]) == 0
+    by_hand = report_html.write(tmp_path / "r")
+
+    for page, name in ((by_hand, "play"), (written[1], "eval")):
+        assert f"<dd>python -m harness.{name} " in page.read_text(encoding="utf-8")
 
 
 def test_the_same_record_gives_the_same_bytes(written, tmp_path):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness import run_folder
-from harness.record import EPISODES, RecordError
+from harness.record import EPISODES, RecordError, Writer
 from harness.run_folder import Configuration, differences, enter, read_header
 
 
@@ -32,7 +32,8 @@ def test_a_new_folder_gets_a_header_that_says_how_to_repeat_the_run(tmp_path):
     path = enter(folder, configuration(), ["--model", "m"])
 
     assert path == folder / EPISODES
-    assert os.listdir(folder) == ["run.json"]
+    assert sorted(os.listdir(folder)) == [EPISODES, "run.json"]
+    assert path.read_bytes() == b""
     header = read_header(folder)
     assert header.configuration == configuration()
     [session] = header.sessions
@@ -135,12 +136,46 @@ def test_a_header_that_cannot_be_read_is_refused(tmp_path, content, says):
     assert (tmp_path / "run.json").read_text() == content
 
 
-def test_a_kill_while_the_header_was_written_costs_nothing(tmp_path):
-    (tmp_path / "run.json.new").write_text('{"sch')
+@pytest.mark.parametrize("left", [("run.json.new",), (EPISODES,), (EPISODES, "run.json.new")])
+def test_a_kill_before_the_header_was_there_costs_nothing(tmp_path, left):
+    for name in left:
+        (tmp_path / name).write_text("" if name == EPISODES else '{"sch')
 
     enter(tmp_path, configuration(), [])
 
-    assert os.listdir(tmp_path) == ["run.json"]
+    assert sorted(os.listdir(tmp_path)) == [EPISODES, "run.json"]
+
+
+def test_episodes_without_a_header_are_somebodys_and_left_alone(tmp_path):
+    (tmp_path / EPISODES).write_text("{}\n")
+
+    with pytest.raises(RecordError, match=r"holds no run\.json but episodes\.jsonl"):
+        enter(tmp_path, configuration(), [])
+
+    assert (tmp_path / EPISODES).read_text() == "{}\n"
+
+
+def test_who_cannot_have_the_record_leaves_the_header_alone_too(tmp_path):
+    path = enter(tmp_path, configuration(), ["first"])
+
+    with Writer(path), pytest.raises(RecordError, match="Another process is writing"):
+        enter(tmp_path, configuration(), ["second"])
+
+    assert [each.arguments for each in read_header(tmp_path).sessions] == [("first",)]
+
+
+def test_what_was_spent_is_noted_with_the_last_session(tmp_path):
+    for arguments in (["a"], ["b"]):
+        enter(tmp_path, configuration(), arguments)
+
+    run_folder.note_spent(tmp_path, 1.5)
+
+    header = read_header(tmp_path)
+    assert header.configuration == configuration()
+    assert [(each.arguments, each.spent) for each in header.sessions] == [
+        (("a",), 0.0),
+        (("b",), 1.5),
+    ]
 
 
 def test_the_commit_is_that_of_agentgyms_own_checkout_or_none(tmp_path):

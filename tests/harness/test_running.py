@@ -14,6 +14,7 @@ from harness import eval as evaluation
 from harness.models import FatalProviderError
 from harness.record import EPISODES, Result, latest, read
 from harness.request import Gauge, Reply
+from harness.run_folder import read_header
 
 ROOT = Path(__file__).parents[2]
 
@@ -81,6 +82,25 @@ def test_when_the_money_is_spent_the_run_ends_and_more_money_goes_on(command):
     assert "episodes 5" in " ".join(out.split())
 
 
+def test_what_an_interrupted_episode_cost_is_not_forgotten(command):
+    class Failing(Million):
+        async def reply(self, request):
+            if self.asked == 6:
+                raise FatalProviderError("The server refuses the key.")
+            return await super().reply(request)
+
+    money = ("--instances", "5", "--price", "1,2", "--max-cost", "20", "--episodes", "1")
+    assert command(Failing(), *money)[0] == 1
+    assert results() == [Result.WON]
+    assert [each.spent for each in read_header(Path("r")).sessions] == [12.0]
+
+    again = Million()
+    status, out, _ = command(again, *money)
+
+    assert (status, again.asked) == (4, 4)
+    assert "Cost 20.0000 USD" in out
+
+
 def test_money_that_just_suffices_is_no_fault(command):
     status, _, err = command(
         Million(), "--instances", "2", "--price", "1,2", "--max-cost", "16", "--episodes", "1"
@@ -140,8 +160,9 @@ def test_replies_of_the_cache_are_not_asked_for_nor_paid_again(command, tmp_path
     assert (status, first.asked, second.asked) == (0, 12, 0)
     played = list(read(Path("s", EPISODES)))
     assert [tuple(turn.reply for turn in each.turns) for each in played] == before
-    assert all(turn.cached for each in played for turn in each.turns)
+    assert {(turn.cached, turn.cost) for each in played for turn in each.turns} == {(True, 0.0)}
     assert "Cost 0.0000 USD" in out
+    assert "No turn was played, but for replies out of the cache." in out
 
 
 def test_with_another_prompt_the_cache_is_not_believed(command, tmp_path):
