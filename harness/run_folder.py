@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import re
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -18,6 +17,7 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
+from harness.models.service import without_secrets
 from harness.record import EPISODES, SCHEMA, Data, RecordError, Writer, check_schema
 
 RUN = "run.json"
@@ -215,7 +215,7 @@ def session(arguments: Sequence[str]) -> Session:
     """This start, on this machine."""
     return Session(
         started=datetime.now(UTC).isoformat(timespec="seconds"),
-        arguments=tuple(_without_secrets(argument) for argument in arguments),
+        arguments=tuple(map(without_secrets, arguments)),
         python=f"{platform.python_implementation()} {platform.python_version()}",
         platform=platform.platform(),
         cpu=_cpu(),
@@ -224,11 +224,6 @@ def session(arguments: Sequence[str]) -> Session:
         git_commit=_git_commit(),
         packages=_packages(),
     )
-
-
-def _without_secrets(argument: str) -> str:
-    """An address without user, password and query; any other argument as it is."""
-    return re.sub(r"(https?://)(?:[^/@\s]*@)?([^?#\s]*)\S*", r"\1\2", argument)
 
 
 def _cpu() -> str:

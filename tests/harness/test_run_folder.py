@@ -55,10 +55,12 @@ def test_the_same_configuration_goes_on_and_every_start_is_noted(tmp_path):
 
 def test_an_address_is_recorded_without_its_secrets():
     given = ["--base-url", "https://me:secret@host:8000/v1?key=secret", "--out=a@b?c"]
+    given += ["--base-url=HTTPS://me:p@ss@host", "--max-tokens", "9"]
 
     arguments = run_folder.session(given).arguments
 
-    assert arguments == ("--base-url", "https://host:8000/v1", "--out=a@b?c")
+    assert arguments[:3] == ("--base-url", "https://host:8000/v1", "--out=a@b?c")
+    assert arguments[3:] == ("--base-url=HTTPS://host", "--max-tokens", "9")
 
 
 @pytest.mark.parametrize(
