@@ -13,10 +13,11 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, cast
 
-TRANSIENT = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
-"""Statuses after which the same request is sent again; 529 is Anthropic's "overloaded"."""
+TRANSIENT = frozenset({408, 409, 429, *range(500, 600)}) - {501, 505}
+"""Statuses after which the same request is sent again: among them all by which a server says that
+it has failed, also those that no standard names (520 to 530); but not that it never could."""
 OVERLOADED = frozenset({429, 503, 529})
-"""Those of them which say that there are too many requests."""
+"""Those of them which say that there are too many requests; 529 is Anthropic's "overloaded"."""
 _SPENT = "insufficient_quota"  # OpenAI sends it with 429, but waiting does not help.
 
 _TOO_LONG = re.compile(
@@ -99,7 +100,10 @@ class Refusal(NamedTuple):
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds that the header `Retry-After` asks for, given as such or as a date."""
+    """Seconds that the header `Retry-After` asks for, given as such or as a date.
+
+    A date without a zone is in UTC, as HTTP has them all.
+    """
     value = str(headers.get("retry-after", ""))
     try:
         return max(0.0, float(value))
@@ -109,7 +113,8 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         date = email.utils.parsedate_to_datetime(value)
     except ValueError:
         return None
-    return max(0.0, (date - datetime.now(UTC)).total_seconds())
+    zoned = date.replace(tzinfo=date.tzinfo or UTC)
+    return max(0.0, (zoned - datetime.now(UTC)).total_seconds())
 
 
 def words(body: object) -> str:

@@ -8,9 +8,9 @@ out. The same holds for what is secret in the address: user, password and parame
 What becomes of each answer:
 
 - a reply: `stop`, or `length` if it was cut at `max_tokens`;
-- a connection error, a time-out, status 408, 409, 429, 500, 502, 503, 504 or 529, a body that is no
-  completion, or one that is empty: sent again after a pause that doubles, or as long as
-  `Retry-After` says, which then holds for all requests; after the last attempt `provider_error`;
+- a connection error, a time-out, status 408, 409, 429 or 5xx but for 501 and 505, a body that is no
+  completion, or one that is empty: sent again after a pause that doubles, and not before
+  `Retry-After`, which then holds for all requests; after the last attempt `provider_error`;
 - a refusal because prompt and longest reply do not fit into the context together: sent again with
   the room that is left as the limit, where the server says how much;
 - a refusal because the prompt is too long: `context`;
@@ -161,9 +161,9 @@ class Remote(ABC):
 
     async def _rest(self, attempt: int, fault: Fault) -> None:
         self.gauge.retries += 1
-        if fault.retry_after is None:
-            first = self._patience.pause * (_OVERLOAD_PAUSE if fault.overload else 1)
-            await self._gate.pause(min(first * 2 ** (attempt - 1), self._patience.longest_pause))
+        # A longer one that the server asks for is the gate's, and runs meanwhile.
+        first = self._patience.pause * (_OVERLOAD_PAUSE if fault.overload else 1)
+        await self._gate.pause(min(first * 2 ** (attempt - 1), self._patience.longest_pause))
 
     async def _pass_gate(
         self, request: Request, asked: float, faults: Mapping[str, int]

@@ -11,7 +11,7 @@ pytest.importorskip("google.genai", reason="The extra [google] is not installed.
 from harness import models, scheduler
 from harness.prompts import Style
 from harness.record import Episode, Result
-from tests.harness.fault_server import Answer, completion, scripted
+from tests.harness.fault_server import QUICK, Answer, completion, scripted
 
 KEY = "key-secret-1234567890"
 GIVEN = {"action": "Right"}
@@ -66,6 +66,7 @@ def played(name: str, assignment, *faults: Answer) -> tuple[Episode, list[dict]]
         server = start(*faults, Answer(body=CALLS[name]))
         url = server.url if name.startswith("openai") else server.url.removesuffix("/v1")
         model = models.load(name, base_url=url)
+        model._patience = QUICK
         kept: list[Episode] = []
 
         async def play() -> None:
