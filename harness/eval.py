@@ -13,14 +13,12 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-import agentgym
 from agentgym.errors import MissingExtra
 from harness import (
     commands,
     listing,
     models,
     prices,
-    prompts,
     record,
     report,
     run_folder,
@@ -83,7 +81,8 @@ def _evaluate(arguments: Arguments, given: Sequence[str], console: Console) -> i
     terms = Terms(_load(arguments, suite), gates, price, arguments.max_cost, arguments.cache)
     run = _Run(suite, *_player(arguments.ray, terms, purse), purse, terms, console)
     folder = arguments.out or Path("runs") / _folder_name(arguments)
-    enter = partial(run_folder.enter, folder, _configuration(suite, run.model), given)
+    made = run_folder.configuration_of(suite, run.model.name, run.model.settings)
+    enter = partial(run_folder.enter, folder, made, given)
     path, counts = asyncio.run(_play(run, enter))
     _report(run, path)
     return _closing(run, counts, Console(stderr=True))
@@ -162,16 +161,6 @@ def _folder_name(arguments: Arguments) -> str:
     short = "+".join(env_id.rpartition("/")[2] for env_id in arguments.env)
     played = arguments.suite or short or "quick"
     return re.sub(r"[^\w.+-]+", "-", f"{arguments.model}-{played}")
-
-
-def _configuration(suite: Suite, model: Model | Cluster) -> run_folder.Configuration:
-    return run_folder.Configuration(
-        agentgym=agentgym.__version__,
-        prompt_hashes=tuple(prompts.prompt_hash(row.settings.style) for row in suite.rows),
-        model=model.name,
-        model_settings=model.settings,
-        suite=suites.plain(suite),
-    )
 
 
 async def _play(run: _Run, enter: Callable[[], Path]) -> tuple[Path, Counts]:

@@ -20,9 +20,8 @@ from rich.console import Console
 from rich.panel import Panel
 from rich.text import Text
 
-import agentgym
 from agentgym.errors import InvalidOption
-from harness import commands, episode, prompts, record, run_folder, scheduler, suites
+from harness import commands, episode, record, run_folder, scheduler, suites
 from harness.models.human import HINT, Human
 from harness.record import Episode, Result
 from harness.settings import Assignment
@@ -136,16 +135,10 @@ def _option(text: str) -> tuple[str, Any]:
 
 def _configuration(suite: Suite, human: Human) -> run_folder.Configuration:
     """What must be equal for two episodes to belong to one run; any seed may be added to it."""
-    plain = suites.plain(suite)
-    for row in plain["rows"]:
+    made = run_folder.configuration_of(suite, human.name, human.settings)
+    for row in made.suite["rows"]:
         del row["instances"], row["rollouts"]
-    return run_folder.Configuration(
-        agentgym=agentgym.__version__,
-        prompt_hashes=tuple(prompts.prompt_hash(row.settings.style) for row in suite.rows),
-        model=human.name,
-        model_settings=human.settings,
-        suite=plain,
-    )
+    return made
 
 
 def _folder_name(arguments: Arguments) -> str:

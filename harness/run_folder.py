@@ -17,8 +17,11 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
+import agentgym
+from harness import prompts, suites
 from harness.models.service import without_secrets
 from harness.record import EPISODES, SCHEMA, Data, RecordError, Writer, check_schema
+from harness.suites import Suite
 
 RUN = "run.json"
 _UNFINISHED = "run.json.new"
@@ -83,6 +86,23 @@ class RunHeader(Data, frozen=True):
     schema_version: int = Field(default=SCHEMA, alias="schema")
     configuration: Configuration
     sessions: tuple[Session, ...]
+
+
+def configuration_of(suite: Suite, model: str, settings: Mapping[str, Any]) -> Configuration:
+    """The configuration of a suite that a model plays.
+
+    Args:
+        suite: As it is played.
+        model: Its name.
+        settings: Of the model, as it reports them.
+    """
+    return Configuration(
+        agentgym=agentgym.__version__,
+        prompt_hashes=tuple(prompts.prompt_hash(row.settings.style) for row in suite.rows),
+        model=model,
+        model_settings=dict(settings),
+        suite=suites.plain(suite),
+    )
 
 
 def enter(folder: Path, configuration: Configuration, arguments: Sequence[str]) -> Path:

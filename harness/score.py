@@ -27,6 +27,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
+from harness.endings import seconds_of
 from harness.record import SPOILT, Episode, Key, Result
 
 CONFIDENCE = 0.95
@@ -329,12 +330,6 @@ def _prompt_tokens(episode: Episode) -> float | None:
     return math.fsum(count for count in counts if count) if any(counts) else None
 
 
-def _seconds(episode: Episode) -> float | None:
-    return episode.start.seconds_game + math.fsum(
-        turn.seconds_waiting + turn.seconds_generating + turn.seconds_game for turn in episode.turns
-    )
-
-
 METRICS: Mapping[str, Metric] = {
     "success": Metric(lambda e: float(e.success), SHARE, "share of episodes won (Avg@k)"),
     "strict success": Metric(
@@ -361,6 +356,10 @@ METRICS: Mapping[str, Metric] = {
     "tokens": Metric(_tokens, COUNT, "reply tokens of an episode"),
     "prompt tokens": Metric(_prompt_tokens, COUNT, "prompt tokens of an episode"),
     "cost": Metric(_cost, COUNT, "what an episode cost, in the currency of the model's price"),
-    "seconds": Metric(_seconds, COUNT, "waiting, generating and playing, of an episode"),
+    "seconds": Metric(
+        lambda e: seconds_of(e.start, e.turns),
+        COUNT,
+        "waiting, generating and playing, of an episode",
+    ),
 }
 """Every metric, in the order of the report."""
