@@ -15,23 +15,28 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import packages_distributions, version
 from pathlib import Path
+from typing import Any
 
 from agentgym.errors import InvalidOption, MissingExtra
 from harness.models import guard, weights
 from harness.models.gpu import has_gpu, installed
 from harness.models.openai_api import OpenAIModel
 from harness.models.order import EngineUnavailable, Order
-from harness.models.vllm_engine import cpu_arguments
+from harness.models.vllm_arguments import (
+    concurrency,
+    engine_arguments,
+    flags,
+    server_environment,
+)
 from harness.request import Reply, Request
 
-CONCURRENCY = 256
-"""Requests in flight at once if the user does not say: what vLLM computes together by default."""
 START = 3600.0
 """Seconds that a server may take to start; large weights are fetched first."""
+_HOST = "127.0.0.1"
 _POLL = 0.2
 _SHOWN = 20  # Lines of its log.
 
@@ -48,9 +53,11 @@ def load_served(order: Order) -> ServedModel:
         raise InvalidOption("serve needs Linux or macOS; start a server yourself, or use WSL.")
     if not installed("vllm"):
         raise MissingExtra.of("serve", "vllm", "vllm")
-    order = replace(order, concurrency=order.concurrency or CONCURRENCY)
-    found, address = weights.find(order.weights), f"127.0.0.1:{free_port()}"
-    server = Server(vllm_command(order, found.folder, address), f"http://{address}/v1")
+    on_cpu = not has_gpu() or "cpu" in _engine()
+    order = replace(order, concurrency=concurrency(order, on_cpu=on_cpu))
+    found, port = weights.find(order.weights), free_port()
+    command = vllm_command(order, engine_arguments(order, found.folder, on_cpu=on_cpu), port)
+    server = Server(command, f"http://{_HOST}:{port}/v1", server_environment())
     try:
         server.wait(START)
         model = ServedModel(replace(order, base_url=server.url), server)
@@ -61,34 +68,25 @@ def load_served(order: Order) -> ServedModel:
         raise
 
 
-def vllm_command(order: Order, folder: Path, address: str) -> list[str]:
+def vllm_command(order: Order, arguments: Mapping[str, Any], port: int) -> list[str]:
     """The command line of a vLLM server for an order.
 
     Args:
-        order: Name, hardware and context count.
-        folder: Of the weights.
-        address: `HOST:PORT` to listen at.
+        order: Name and reader of tool calls count.
+        arguments: Of the engine.
+        port: Of the loopback address, to listen at.
     """
-    host, _, port = address.partition(":")
-    options = {
-        "model": folder,
-        "served-model-name": order.name,
-        "host": host,
+    server = {
+        "served_model_name": order.name,
+        "host": _HOST,
         "port": port,
-        "tensor-parallel-size": order.hardware.tensor_parallel,
-        "data-parallel-size": order.hardware.data_parallel,
-        "max-model-len": order.context,
-        "tool-call-parser": order.tool_parser or None,
+        "tool_call_parser": order.tool_parser or None,
+        "enable_auto_tool_choice": bool(order.tool_parser) or None,
         # Else settings of the weights' own, such as top-k, would be added to those asked for.
-        "generation-config": "vllm",
+        "generation_config": "vllm",
     }
     module = [sys.executable, "-m", "vllm.entrypoints.openai.api_server"]
-    given = [f"--{name}={value}" for name, value in options.items() if value is not None]
-    flags = ["--enable-auto-tool-choice"] if order.tool_parser else []
-    for name, value in ({} if has_gpu() else cpu_arguments()).items():
-        flag = f"--{name.replace('_', '-')}"
-        flags.append(flag if value is True else f"{flag}={value}")
-    return module + given + flags
+    return module + flags({**arguments, **server})
 
 
 def _engine() -> str:
@@ -144,12 +142,13 @@ class Server:
         log: Path of the file; deleted when the server is stopped.
     """
 
-    def __init__(self, command: Sequence[str], url: str) -> None:
+    def __init__(self, command: Sequence[str], url: str, environment: Mapping[str, str]) -> None:
         """Start the program.
 
         Args:
             command: Program and arguments.
             url: Where it will answer.
+            environment: Of its variables.
         """
         self.url = url
         handle, path = tempfile.mkstemp(prefix="agentgym-server-", suffix=".log")
@@ -159,6 +158,7 @@ class Server:
         with os.fdopen(handle, "wb") as log:
             self._guard = subprocess.Popen(
                 watched,
+                env=environment,
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -213,5 +213,5 @@ class Server:
 
 def free_port() -> int:
     """A port of the loopback address that nobody listens at now."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
+    with socket.create_server((_HOST, 0)) as free:
         return free.getsockname()[1]

@@ -34,13 +34,10 @@ from typing import Any, NamedTuple
 
 from harness.models import EngineUnavailable, FatalProviderError, Order, request_digest, weights
 from harness.models.template import Prompt, Template, no_room
+from harness.models.vllm_arguments import UNTRACKED, concurrency, engine_arguments
 from harness.models.weights import Weights
 from harness.request import Gauge, Reply, Request, ToolCall
 
-CONCURRENCY, CPU_CONCURRENCY = 256, 32
-"""Requests in one batch, for each copy of the model."""
-CPU_CACHE = 4 << 30
-"""Bytes for the cache of a CPU; by itself vLLM would take nearly all memory."""
 PARSERS = (
     ("<function=", "qwen3_coder"),
     ("<tool_call>", "hermes"),
@@ -99,11 +96,9 @@ def load_packages() -> Packages:
         ModuleNotFoundError: It is not installed.
         EngineUnavailable: It is, but not in a form that works here.
     """
-    # Its reports of every start and shutdown bury the progress display; its usage reports would
-    # leave the machine. All three are read when it is imported.
-    os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
-    os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
-    os.environ.setdefault("DO_NOT_TRACK", "1")
+    # Its reports of every start and shutdown bury the progress display.
+    for name, value in {**UNTRACKED, "VLLM_LOGGING_LEVEL": "ERROR"}.items():
+        os.environ.setdefault(name, value)
     try:
         return Packages(
             vllm=import_module("vllm"),
@@ -142,11 +137,10 @@ class Vllm:
         """Start the engine; see `load_vllm` for what can go wrong."""
         self._packages = packages
         self._template = Template(found.folder, order.thinking)
-        default = CPU_CONCURRENCY if packages.on_cpu else CONCURRENCY
         self.name = order.name
-        self.concurrency = order.concurrency or default * order.hardware.data_parallel
+        self.concurrency = concurrency(order, on_cpu=packages.on_cpu)
         self.gauge = Gauge(limit=self.concurrency)
-        self._engine: Any = _start(order, found, self.concurrency, packages)
+        self._engine: Any = _start(order, found.folder, packages)
         config = self._engine.model_config
         self._context: int = config.max_model_len
         self._order = order
@@ -247,25 +241,16 @@ class Vllm:
             engine.shutdown(timeout=_PATIENCE)
 
 
-def _start(order: Order, found: Weights, concurrency: int, packages: Packages) -> Any:
-    arguments: dict[str, Any] = {
-        "model": str(found.folder),
-        "max_model_len": order.context,
-        "max_num_seqs": concurrency,
-        "tensor_parallel_size": order.hardware.tensor_parallel,
-        "data_parallel_size": order.hardware.data_parallel,
-        "enable_prefix_caching": True,
-        "language_model_only": True,
-        "use_tqdm_on_load": False,
-        **(cpu_arguments() if packages.on_cpu else {}),
-    }
+def _start(order: Order, folder: Path, packages: Packages) -> Any:
+    arguments = engine_arguments(order, folder, on_cpu=packages.on_cpu)
     try:
         with started_apart():
-            return packages.engine.from_engine_args(packages.arguments(**arguments))
+            made = packages.arguments(**arguments, use_tqdm_on_load=False)
+            return packages.engine.from_engine_args(made)
     # A setting that cannot be, or a process of the engine that ended while it started.
     except (ValueError, RuntimeError, OSError) as fault:
         raise EngineUnavailable(
-            f"vLLM does not start on {found.folder} ({_reason(fault)}); if it wrote more above, "
+            f"vLLM does not start on {folder} ({_reason(fault)}); if it wrote more above, "
             "that says why. If memory is short, lower the context or --concurrency, or spread the "
             "model over more devices."
         ) from fault
@@ -286,15 +271,6 @@ def started_apart() -> Generator[None]:
         yield
     finally:
         sys.modules["__main__"] = main
-
-
-def cpu_arguments() -> dict[str, Any]:
-    """What vLLM is told beside the rest where it runs on the CPU, by the names of its own."""
-    # Compiling takes a CPU a minute and makes it faster by a tenth.
-    arguments: dict[str, Any] = {"enforce_eager": True}
-    if not os.environ.get("VLLM_CPU_KVCACHE_SPACE"):
-        arguments["kv_cache_memory_bytes"] = CPU_CACHE
-    return arguments
 
 
 def _reason(fault: Exception) -> str:

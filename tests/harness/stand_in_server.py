@@ -15,6 +15,17 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+TEXTS = ("model", "served-model-name", "host", "tool-call-parser", "generation-config")
+NUMBERS = (
+    *("port", "tensor-parallel-size", "data-parallel-size", "max-model-len", "max-num-seqs"),
+    "kv-cache-memory-bytes",
+)
+SWITCHES = (
+    *("enable-auto-tool-choice", "enable-prefix-caching", "language-model-only"),
+    "enforce-eager",
+)
+"""Arguments of vLLM 0.32; any other is refused, as it would be."""
+
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
@@ -43,12 +54,13 @@ class Handler(BaseHTTPRequestHandler):
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    for name in ("model", "served-model-name", "host", "tool-call-parser"):
+    for name in TEXTS:
         parser.add_argument(f"--{name}")
-    for name in ("port", "tensor-parallel-size", "data-parallel-size", "max-model-len"):
+    for name in NUMBERS:
         parser.add_argument(f"--{name}", type=int)
-    parser.add_argument("--enable-auto-tool-choice", action="store_true")
-    given, _ = parser.parse_known_args()
+    for name in SWITCHES:
+        parser.add_argument(f"--{name}", action="store_true")
+    given = parser.parse_args()
     kind = Path(given.model).name
     sys.stdout.write(f"loading {given.model}\n")
     sys.stdout.flush()
@@ -61,7 +73,7 @@ def main() -> None:
     # vLLM's engine is a process of its own.
     engine = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     if record := os.environ.get("STAND_IN_RECORD"):
-        told = {"pids": [os.getpid(), engine.pid], "given": vars(given)}
+        told = {"pids": [os.getpid(), engine.pid], "given": vars(given), "found": dict(os.environ)}
         Path(record).write_text(json.dumps(told))
     server = ThreadingHTTPServer((given.host, given.port), Handler)
     server.served, server.kind = given.served_model_name, kind

