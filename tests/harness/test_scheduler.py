@@ -19,6 +19,9 @@ from harness.record import RecordError, Result, Writer, latest, read
 from harness.request import Gauge, Reply
 from harness.scheduler import Gates, Watch, play_all
 
+WAIT = 20.0
+"""Seconds after which what does not come has failed to."""
+
 
 def read_all(path):
     return latest(read(path))
@@ -100,19 +103,23 @@ def test_the_record_says_who_played(many):
 
 
 def test_a_finished_episode_is_refilled_without_waiting_for_the_slowest(many):
-    ended = []
+    ended, all_others = [], asyncio.Event()
 
     class OneIsSlow(Listener):
         async def reply(self, request):
             if request.key[:2] == slow:
-                await asyncio.sleep(0.05)
+                await asyncio.wait_for(all_others.wait(), WAIT)
             return await super().reply(request)
 
-    slow = (run(many[:1], Listener())[0].instance, 0)
-    asyncio.run(play_all(many, OneIsSlow(concurrency=2), keep=ended.append))
+    def note(episode):
+        ended.append((episode.instance, episode.key.rollout))
+        if len(ended) == len(many) - 1:
+            all_others.set()
 
-    # The other player got through all eleven meanwhile.
-    assert [(each.instance, each.key.rollout) for each in ended].index(slow) == len(many) - 1
+    slow = (run(many[:1], Listener())[0].instance, 0)
+    run(many, OneIsSlow(concurrency=2), watch=Watch(on_episode=note))
+
+    assert ended.index(slow) == len(many) - 1
 
 
 def test_assignments_may_come_while_it_plays(many):
@@ -244,13 +251,23 @@ def test_games_and_disk_run_off_the_event_loop(assignment, watched):
 
 
 def test_a_slow_disk_does_not_hold_up_the_other_players(many):
-    def keep_slowly(episode):
-        time.sleep(0.02)
+    first, writing, others_play = threading.Lock(), threading.Event(), threading.Event()
+    played_on = []
 
-    model = Listener(concurrency=4, pauses=(0.001,))
-    asyncio.run(play_all(many, model, keep=keep_slowly))
+    class Noting(Listener):
+        async def reply(self, request):
+            if writing.is_set():
+                others_play.set()
+            return await super().reply(request)
 
-    assert model.most_at_once > 1
+    def keep(episode):
+        if first.acquire(blocking=False):
+            writing.set()
+            played_on.append(others_play.wait(WAIT))
+
+    asyncio.run(play_all(many, Noting(concurrency=4), keep=keep))
+
+    assert played_on == [True]
 
 
 def test_the_watch_hears_of_every_reply_and_episode(many):
