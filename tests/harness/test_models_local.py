@@ -7,12 +7,13 @@ import os
 import shutil
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from agentgym.errors import MissingExtra
-from harness import models, scheduler
+from harness import formats, models, scheduler
 from harness.models import FatalProviderError, Order, Sampling, WeightsUnavailable
 from harness.models.openai_api import OpenAIModel, Patience
 from harness.request import Model, Peek, Reply, Request
@@ -85,6 +86,30 @@ def test_a_prompt_that_does_not_fit_is_context(smollm) -> None:
     assert (reply.stop_reason, reply.text) == ("context", "")
     assert reply.prompt_tokens > 3000
     assert "exceeds the available context size (2048 tokens)" in reply.error
+
+
+def test_room_reserved_for_the_reply_is_kept_free(smollm) -> None:
+    asked = request("word " * 60)
+    (whole,) = answers(smollm, asked)
+    room = 2048 - whole.prompt_tokens
+    fits, short, much_too_long = answers(
+        smollm,
+        replace(asked, reserve=room),
+        replace(asked, reserve=room + 1),
+        replace(request(TOO_LONG), reserve=5),
+    )
+    assert (fits.prompt_tokens, fits.completion_tokens) == (whole.prompt_tokens, 12)
+    assert (short.stop_reason, short.text, short.completion_tokens) == ("context", "", None)
+    assert short.prompt_tokens == whole.prompt_tokens
+    assert f"has {whole.prompt_tokens} tokens and the context 2048: no room" in short.error
+    assert (much_too_long.stop_reason, much_too_long.text) == ("context", "")
+
+
+def test_of_tools_its_template_says_nothing(smollm) -> None:
+    tools = formats.find("tool").tools
+    plain, with_tools = answers(smollm, request(), replace(request(), tools=tools))
+    assert with_tools.prompt_tokens == plain.prompt_tokens
+    assert (with_tools.tool_calls, bool(with_tools.text)) == ((), True)
 
 
 def test_a_prompt_that_cannot_be_sent_is_a_provider_error(smollm) -> None:
