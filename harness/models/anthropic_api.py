@@ -17,7 +17,7 @@ import anthropic
 
 from harness.models import Order
 from harness.models.refusals import Fault, Refusal, retry_after, words
-from harness.models.remote import Errors, Patience, Remote, arguments, limits, unless_one
+from harness.models.remote import Errors, Patience, Remote, arguments, count, limits, unless_one
 from harness.models.service import Service
 from harness.request import Message, Reply, Request, ToolCall
 
@@ -137,7 +137,7 @@ def read(body: str) -> Reply | Fault:
             reasoning=_joined(blocks, "thinking"),
             stop_reason="length" if cut else "stop",
             prompt_tokens=_prompt_tokens(answer.get("usage") or {}),
-            completion_tokens=(answer.get("usage") or {}).get("output_tokens"),
+            completion_tokens=count(answer.get("usage") or {}, "output_tokens"),
             tool_calls=tuple(ToolCall(call["name"], json.dumps(call["input"])) for call in calls),
         )
     except (ValueError, LookupError, TypeError, AttributeError):
@@ -154,7 +154,6 @@ def _joined(blocks: Sequence[dict[str, Any]], kind: str) -> str:
 
 def _prompt_tokens(usage: dict[str, Any]) -> int | None:
     """All of the prompt: what was new, what was put into the cache and what came out of it."""
-    if "input_tokens" not in usage:
-        return None
+    new = count(usage, "input_tokens")
     cached = ("cache_creation_input_tokens", "cache_read_input_tokens")
-    return usage["input_tokens"] + sum(usage.get(name) or 0 for name in cached)
+    return None if new is None else new + sum(count(usage, name) or 0 for name in cached)

@@ -16,9 +16,10 @@ import httpx2
 from google import genai
 from google.genai import errors, types
 
+from agentgym.errors import InvalidOption
 from harness.models import Order, request_digest
 from harness.models.refusals import Fault, Refusal, retry_after
-from harness.models.remote import Errors, Patience, Remote, arguments, limits
+from harness.models.remote import Errors, Patience, Remote, arguments, count, limits
 from harness.models.service import Service
 from harness.request import Message, Reply, Request, ToolCall
 
@@ -28,6 +29,7 @@ SERVICE = Service(
     url_variable="GOOGLE_GEMINI_BASE_URL",
     key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
 )
+_NAME = re.compile(r"[\w.@:-]+(/[\w.@:-]+)*", re.ASCII)
 _UNSIGNED = b"skip_thought_signature_validator"
 """What Google documents for a past tool call that comes without the signature of its thoughts; ours
 do, since the conversation holds what the player saw and said, and no more."""
@@ -37,8 +39,8 @@ def load_google(order: Order) -> GoogleModel:
     """The model NAME of the name `google/NAME`.
 
     Raises:
-        InvalidOption: The address is no URL, the key is missing, or the system does not allow as
-            many connections.
+        InvalidOption: The name cannot stand in an address, the address is no URL, the key is
+            missing or of another kind, or the system does not allow as many connections.
     """
     return GoogleModel(order)
 
@@ -47,8 +49,13 @@ class GoogleModel(Remote):
     """A model of Google; its attributes are those of `Remote`."""
 
     def __init__(self, order: Order, patience: Patience | None = None) -> None:
-        """Read the key from the environment; nothing is sent yet."""
+        """Read the key from the environment; nothing is sent yet.
+
+        Raises:
+            InvalidOption: As for `load_google`.
+        """
         super().__init__(order, SERVICE, patience)
+        self._check()
         timeout = httpx2.Timeout(None, connect=self._patience.connect)
         self._http = httpx2.AsyncClient(
             limits=limits(httpx2.Limits, self.concurrency), timeout=timeout, follow_redirects=True
@@ -58,7 +65,22 @@ class GoogleModel(Remote):
 
     @property
     def _errors(self) -> Errors:
-        return Errors(httpx2.TransportError, errors.APIError)
+        # Beside transport: a body that cannot be decoded, and redirects without an end.
+        return Errors(httpx2.RequestError, errors.APIError)
+
+    def _check(self) -> None:
+        """Refuse what the client would refuse with each request, or put into another address."""
+        name = self.settings["model"]
+        if not _NAME.fullmatch(name) or ".." in name:
+            raise InvalidOption(
+                "The name of a model of Google is letters, digits and . _ - @ : with / between "
+                f"parts, got {name!r}."
+            )
+        if self._key.startswith("auth_tokens/"):
+            raise InvalidOption(
+                "The key is a token of Google's live API, which generates nothing here; set "
+                f"{SERVICE.key_variables[0]} to an API key."
+            )
 
     async def _ask(self, request: Request) -> Reply | Fault:
         contents: Any = conversation(request.messages)
@@ -67,10 +89,11 @@ class GoogleModel(Remote):
             answer = await self._client.aio.models.generate_content(
                 model=name, contents=contents, config=config
             )
-        except (ValueError, LookupError, TypeError, AttributeError):
-            # How the client meets a body that is no JSON, or JSON of another shape.
-            return Fault("not a completion", "a body that is no content")
-        return read(answer)
+        except UnicodeDecodeError:  # How the client meets a refusal that is no text.
+            return Fault("not a completion", "a refusal that is no text")
+        # The body as it came: the client's own reading has no error of its own for a broken one.
+        response = answer.sdk_http_response
+        return read((response and response.body) or "")
 
     def _config(self, request: Request) -> types.GenerateContentConfig:
         sampling = self.settings["sampling"]
@@ -83,6 +106,7 @@ class GoogleModel(Remote):
             seed=request_digest(self._order.sampling.seed, request.key) % 2**31,
             max_output_tokens=request.max_tokens,
             tools=[types.Tool(function_declarations=declared)] if declared else None,
+            should_return_http_response=True,
         )
 
     def _refusal(self, fault: Any) -> Refusal:
@@ -136,34 +160,43 @@ def _declaration(function: dict[str, Any]) -> types.FunctionDeclaration:
     )
 
 
-def read(answer: types.GenerateContentResponse) -> Reply | Fault:
+def read(body: str) -> Reply | Fault:
     """A generated content as a reply."""
-    candidates, feedback = answer.candidates or [], answer.prompt_feedback
-    if not candidates and not (feedback and feedback.block_reason):
-        return Fault("not a completion", "a body without candidates")
-    first = candidates[0] if candidates else types.Candidate()
-    parts = (first.content.parts if first.content else None) or []
-    if not parts and candidates and first.finish_reason is None:
-        return Fault("empty", "a candidate without content")
-    used = answer.usage_metadata or types.GenerateContentResponseUsageMetadata()
-    calls = [part.function_call for part in parts if part.function_call]
+    try:
+        answer = json.loads(body)
+        candidates = answer.get("candidates") or []
+        if not candidates and not (answer.get("promptFeedback") or {}).get("blockReason"):
+            return Fault("not a completion", "a body without candidates")
+        first = candidates[0] if candidates else {}
+        parts = (first.get("content") or {}).get("parts") or []
+        if candidates and not parts and first.get("finishReason") is None:
+            return Fault("empty", "a candidate without content")
+        return _reply(parts, first.get("finishReason"), answer.get("usageMetadata") or {})
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return Fault("not a completion", "a body that is no content")
+
+
+def _reply(parts: Sequence[dict[str, Any]], finish: object, used: dict[str, Any]) -> Reply:
+    calls = [part["functionCall"] for part in parts if part.get("functionCall")]
     return Reply(
-        "".join(part.text or "" for part in parts if not part.thought),
-        reasoning="".join(part.text or "" for part in parts if part.thought),
-        stop_reason="length" if first.finish_reason == types.FinishReason.MAX_TOKENS else "stop",
-        prompt_tokens=used.prompt_token_count,
+        "".join(part.get("text") or "" for part in parts if not part.get("thought")),
+        reasoning="".join(part.get("text") or "" for part in parts if part.get("thought")),
+        stop_reason="length" if finish == "MAX_TOKENS" else "stop",
+        prompt_tokens=count(used, "promptTokenCount"),
         completion_tokens=_completion_tokens(used),
-        tool_calls=tuple(ToolCall(call.name or "", json.dumps(call.args or {})) for call in calls),
+        tool_calls=tuple(
+            ToolCall(call.get("name") or "", json.dumps(call.get("args") or {})) for call in calls
+        ),
     )
 
 
-def _completion_tokens(used: types.GenerateContentResponseUsageMetadata) -> int | None:
-    counts = (used.candidates_token_count, used.thoughts_token_count)
-    known = [count for count in counts if count is not None]
+def _completion_tokens(used: dict[str, Any]) -> int | None:
+    counts = [count(used, name) for name in ("candidatesTokenCount", "thoughtsTokenCount")]
+    known = [tokens for tokens in counts if tokens is not None]
     return sum(known) if known else None
 
 
 def _delay(fault: Any) -> float | None:
     """Seconds to wait, which Google writes into the body, for example "34s"."""
-    found = re.search(r"""retryDelay['"]:\s*['"]([\d.]+)s""", str(fault.details))
+    found = re.search(r"""retryDelay['"]:\s*['"](\d+(?:\.\d+)?)s""", str(fault.details))
     return float(found[1]) if found else None

@@ -25,7 +25,7 @@ import openai
 from agentgym.errors import MissingExtra, UnknownName
 from harness.models import FatalProviderError, Order, request_digest
 from harness.models.refusals import Fault, Refusal, retry_after, words
-from harness.models.remote import Errors, Patience, Remote, limits, one_line, unless_one
+from harness.models.remote import Errors, Patience, Remote, count, limits, one_line, unless_one
 from harness.models.service import Service, hidden, loopback, public, secrets
 from harness.request import Reply, Request, ToolCall
 
@@ -250,8 +250,8 @@ def _reply(choice: dict[str, Any], usage: dict[str, Any]) -> Reply:
         str(said.get("content") or ""),
         reasoning=str(said.get("reasoning_content") or said.get("reasoning") or ""),
         stop_reason="length" if choice.get("finish_reason") == "length" else "stop",
-        prompt_tokens=_count(usage, "prompt_tokens"),
-        completion_tokens=_count(usage, "completion_tokens"),
+        prompt_tokens=count(usage, "prompt_tokens"),
+        completion_tokens=count(usage, "completion_tokens"),
         tool_calls=tuple(_call(call["function"]) for call in said.get("tool_calls") or ()),
     )
 
@@ -277,8 +277,3 @@ def _with_tokens(reply: Reply, answer: dict[str, Any], choice: dict[str, Any]) -
         completion_ids=None if ids is None else tuple(ids),
         logprobs=logprobs,
     )
-
-
-def _count(usage: dict[str, Any], name: str) -> int | None:
-    value = usage.get(name)
-    return value if isinstance(value, int) else None

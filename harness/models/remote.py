@@ -320,6 +320,17 @@ def unless_one(sampling: Mapping[str, Any]) -> dict[str, float]:
     return {name: value for name, value in chosen.items() if value not in (None, 1)}
 
 
+def count(usage: Mapping[str, Any], name: str) -> int | None:
+    """A number of tokens that a server tells; None where it tells none.
+
+    Args:
+        usage: What it tells.
+        name: Of the number.
+    """
+    value = usage.get(name)
+    return value if isinstance(value, int) else None
+
+
 def arguments(text: str) -> dict[str, Any]:
     """The arguments of an earlier tool call as an object; empty if the model wrote no object.
 

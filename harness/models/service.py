@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import ipaddress
 import os
 import re
 from dataclasses import dataclass
@@ -54,10 +55,15 @@ class Service:
         """The key, "none" where another server than the provider's may need none.
 
         Raises:
-            InvalidOption: The provider needs one, and none is set.
+            InvalidOption: The provider needs one, and none is set; or it cannot be sent.
         """
         for variable in self.key_variables:
             if key := os.environ.get(variable, "").strip():
+                if not (key.isascii() and key.isprintable()):
+                    raise InvalidOption(
+                        f"The key in {variable} has a character that no request can carry; copy "
+                        "it anew."
+                    )
                 return key
         if url == self.url:
             raise InvalidOption(
@@ -86,6 +92,8 @@ def _check(url: str) -> None:
     try:
         parts = urlsplit(url)
         named = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        named = named and url.isprintable() and " " not in url
+        _check_host(parts.hostname or "")
     except ValueError:
         named = False
     if not named:
@@ -93,6 +101,13 @@ def _check(url: str) -> None:
         raise InvalidOption(
             f"base_url is an address such as http://127.0.0.1:8000/v1, got {shown!r}."
         )
+
+
+def _check_host(host: str) -> None:
+    """Raise a ValueError, as clients would with each request, if nobody can be called that."""
+    host.encode("idna")
+    if re.fullmatch(r"\d+(\.\d+){3}", host):
+        ipaddress.ip_address(host)
 
 
 def public(url: str) -> str:

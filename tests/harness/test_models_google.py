@@ -133,6 +133,16 @@ def test_what_a_filter_blocks_is_an_empty_reply(body: str, serve) -> None:
     assert (reply.text, reply.stop_reason, reply.retries) == ("", "stop", 0)
 
 
+class Binary(Answer):
+    """A body that is no text."""
+
+    def send(self, handler) -> None:
+        handler.send_response(self.status)
+        handler.send_header("content-length", "3")
+        handler.end_headers()
+        handler.wfile.write(b'"\xff"')
+
+
 TRANSIENT = {
     "429": Answer(429, refusal(429, "RESOURCE_EXHAUSTED", "slow down")),
     "500": Answer(500, refusal(500, "INTERNAL", "oops")),
@@ -140,8 +150,12 @@ TRANSIENT = {
     "not a completion": Answer(200, "<html>"),
     "not a completion, either": Answer(200, '{"candidates": 3}'),
     "not a completion, nor this": Answer(200, "{}"),
+    "not a completion, a list": Answer(200, "[1]"),
+    "not a completion, parts of another kind": Answer(200, said("Up")),
+    "not a completion, a refusal that is no text": Binary(500),
     "empty": Answer(200, said(finish=None)),
     "connection": Half(body=said({"text": "Up"})),
+    "connection, what is not packed": Answer(200, "no gzip at all", {"content-encoding": "gzip"}),
 }
 
 
@@ -152,6 +166,11 @@ def test_transient_faults_are_counted_and_the_request_sent_again(name, answer, s
     counted = {name.partition(",")[0]: 2}
     assert (reply.text, reply.retries, reply.faults) == ("```\nUp\n```", 2, counted)
     assert len(server.asked) == 3
+
+
+def test_redirects_without_an_end_are_no_server(serve) -> None:
+    with pytest.raises(FatalProviderError, match=r"No server answers .*redirects.*--base-url"):
+        ask(serve(Answer(307, "", {"location": "/v1beta"})))
 
 
 def test_a_server_that_hangs_is_asked_again(serve) -> None:
@@ -211,3 +230,50 @@ def test_either_variable_of_the_key_will_do(serve, monkeypatch: pytest.MonkeyPat
     server = serve(GOOD)
     ask(server)
     assert server.asked[0][1]["x-goog-api-key"] == KEY
+
+
+@pytest.mark.parametrize("usage", [{"promptTokenCount": "many", "candidatesTokenCount": None}, {}])
+def test_counts_that_are_not_told_are_none(usage: dict, serve) -> None:
+    body = json.loads(said({"text": "Up"})) | {"usageMetadata": usage}
+    (reply,) = ask(serve(Answer(body=json.dumps(body))))
+    assert (reply.prompt_tokens, reply.completion_tokens) == (None, None)
+
+
+def test_fields_that_nobody_knows_yet_are_passed_over(serve) -> None:
+    body = json.loads(said({"text": "Up", "mood": 1}, finish="A_NEW_REASON")) | {"new": [1]}
+    (reply,) = ask(serve(Answer(body=json.dumps(body))))
+    assert (reply.text, reply.stop_reason, reply.retries) == ("Up", "stop", 0)
+
+
+@pytest.mark.parametrize("name", ["x?y", "x#y", "a&b", "a b", "../x", "a//b", "/x", "x%2f", "x\\y"])
+def test_a_name_that_would_be_another_address_is_refused(name: str) -> None:
+    with pytest.raises(InvalidOption, match="The name of a model of Google is letters") as caught:
+        models.load(f"google/{name}")
+    assert repr(name) in str(caught.value)
+
+
+def test_names_of_more_than_one_part_are_all_right(serve) -> None:
+    server = serve(GOOD)
+    model = models.load("google/tunedModels/my-1.5_x", base_url=server.url.removesuffix("/v1"))
+
+    async def once() -> None:
+        await model.reply(REQUEST)
+        await model.close()
+
+    asyncio.run(once())
+    assert server.asked[0][0].endswith("/tunedModels/my-1.5_x:generateContent")
+
+
+def test_a_token_of_the_live_api_is_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GEMINI_API_KEY", "auth_tokens/abcdefgh")
+    with pytest.raises(InvalidOption, match="set GEMINI_API_KEY to an API key") as caught:
+        models.load("google/gemini")
+    assert "abcdefgh" not in str(caught.value)
+
+
+def test_a_fault_of_our_own_is_none_of_the_servers(serve, monkeypatch) -> None:
+    server = serve(GOOD)
+    monkeypatch.setattr(GoogleModel, "_config", lambda *_: {"no": "such option"})
+    with pytest.raises(ValueError, match="no"):
+        ask(server)
+    assert server.asked == []

@@ -72,6 +72,25 @@ def test_an_address_that_is_none_is_refused_without_its_password(name: str, url:
     assert "hu" not in str(caught.value).partition("got ")[2]
 
 
+@pytest.mark.parametrize(
+    "url", ["http://a b/v1", "http://a/v1\x7f", "http://999.1.1.1/v1", "http://a..b", "http://ü..x"]
+)
+@pytest.mark.parametrize("name", ["openai/x", "google/x", "anthropic/x"])
+def test_an_address_that_no_client_takes_is_refused(name: str, url: str) -> None:
+    pytest.importorskip("google.genai", reason="The extra [google] is not installed.")
+    pytest.importorskip("anthropic", reason="The extra [anthropic] is not installed.")
+    with pytest.raises(InvalidOption, match="base_url is an address such as"):
+        models.load(name, base_url=url)
+
+
+@pytest.mark.parametrize("key", ["schlüssel-1234567890", "two\nlines-1234567890"])
+def test_a_key_that_cannot_be_sent_is_refused_and_not_shown(key: str, monkeypatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    with pytest.raises(InvalidOption, match="The key in OPENAI_API_KEY has a char") as caught:
+        models.load("openai/x", base_url="http://127.0.0.1:1/v1")
+    assert "1234567890" not in str(caught.value)
+
+
 def test_an_address_that_serve_does_not_take_is_shown_without_its_password() -> None:
     with pytest.raises(InvalidOption, match=r"got 'http://localhost/v1'\."):
         models.load("qwen3-4b", serve=True, base_url="http://me:hush@localhost/v1?token=hush")
