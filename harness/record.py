@@ -155,7 +155,8 @@ class Turn(Data, frozen=True):
         retries: How often the request was sent again.
         tool_calls: Native tool calls of the reply: name and arguments, JSON text as the model wrote
             it.
-        faults: How often each transient fault was met before this reply, by name.
+        faults: How often each transient fault was met before this reply, by name; and `without
+            NAME`, where the server takes no such parameter (`seed`, for one) and had none.
         sent: Earlier turns that the prompt held.
         dropped: Oldest turns left out of the prompt so that it fitted into the context.
         cost: Of the request, in the currency of the model's price; None where no price is known.

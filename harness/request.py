@@ -90,7 +90,8 @@ class Reply:
         retries: How often the request was sent again.
         tool_calls: Native tool calls, in order.
         faults: How often each transient fault was met before this reply, by name: "429", "500",
-            "timeout", "connection", "not a completion", "empty".
+            "timeout", "connection", "not a completion", "empty"; and "without NAME", once, where
+            the server takes no such parameter, which nobody but us asked for.
         prompt_ids: Token ids of the prompt; only where asked for and the backend tells.
         completion_ids: Token ids of the reply; likewise.
         logprobs: Natural logarithms of the probabilities of `completion_ids`; likewise.

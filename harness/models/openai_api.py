@@ -3,7 +3,8 @@
 Sent are the messages, the limit of the reply, a seed, and the sampling that was asked for, which is
 never left out; only OpenAI itself is not sent a temperature or top-p of 1, its default, which its
 newer models refuse to be told. Other parameters are ours, so a server that refuses one gets the
-request again without it, from then on: `seed`, which OpenAI's newer models refuse;
+request again without it, from then on, and each reply says so: `seed`, which OpenAI's newer models
+refuse;
 `return_token_ids`, which is vLLM's; and for open weights what turns off the cuts and penalties that
 servers add by default, from the weights' `generation_config.json` (vLLM, SGLang) or of their own
 (llama.cpp). Where a server wants the limit under its newer name it gets that.
@@ -124,8 +125,12 @@ class OpenAIModel(Remote):
     async def _ask(self, request: Request) -> Reply | Fault:
         # The client's typed method takes three times as long, most of it to check the messages.
         # The whole address, since the client takes time to put one together for each request.
-        body = await self._client.post(self._address, cast_to=str, body=self._body(request))
-        return read(body)
+        whole = self._body(request)
+        sent = {name: value for name, value in whole.items() if name not in self._refuses}
+        answer = read(await self._client.post(self._address, cast_to=str, body=sent))
+        if len(sent) == len(whole) or isinstance(answer, Fault):
+            return answer
+        return replace(answer, faults={f"without {name}": 1 for name in whole if name not in sent})
 
     def _body(self, request: Request) -> dict[str, Any]:
         order = self._order
@@ -142,7 +147,7 @@ class OpenAIModel(Remote):
             body["chat_template_kwargs"] = {"enable_thinking": order.thinking}
         if order.logprobs:
             body |= {"logprobs": True, "return_token_ids": True}
-        return {name: value for name, value in body.items() if name not in self._refuses}
+        return body
 
     def _sent_sampling(self) -> dict[str, float]:
         sampling = self.settings["sampling"]

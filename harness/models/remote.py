@@ -178,7 +178,7 @@ class Remote(ABC):
                     seconds_waiting=began - asked,
                     seconds_generating=time.perf_counter() - began,
                     retries=sum(faults.values()),
-                    faults=dict(faults),
+                    faults={**faults, **answer.faults},
                 )
             if answer.overload:
                 self._gate.too_many(burst)

@@ -122,7 +122,8 @@ def test_a_server_that_refuses_seed_is_asked_without_from_then_on(answer, serve)
     replies = ask(server.url, REQUEST, REQUEST, sampling=Sampling(temperature=0.5))
     assert ["seed" in body for body in bodies(server)] == [True, False, False]
     assert [body["temperature"] for body in bodies(server)] == [0.5] * 3
-    assert [(reply.retries, reply.faults) for reply in replies] == [(0, {})] * 2
+    # The record shows that neither was drawn with the seed; nothing was tried again.
+    assert [(reply.retries, reply.faults) for reply in replies] == [(0, {"without seed": 1})] * 2
 
 
 class RefusesSeed(Answer):
@@ -253,6 +254,7 @@ def test_a_server_without_token_ids_still_gives_log_probabilities(serve) -> None
     (reply,) = ask(server.url, logprobs=True)
     assert (reply.prompt_ids, reply.logprobs) == (None, (-0.25, -1.5))
     assert bodies(server)[1]["logprobs"] is True
+    assert reply.faults == {"without return_token_ids": 1}
 
 
 @pytest.mark.parametrize("thinking", [True, False, None])
@@ -305,18 +307,23 @@ def test_what_a_server_does_not_know_it_need_not_be_told_to_leave_off(serve) -> 
     server = serve(
         Answer(400, refusal("unknown field: top_k")),
         Answer(400, refusal("unknown field: min_p")),
+        Answer(503, "busy"),
         GOOD,
     )
     server.models = ("tiny",)
     model = models.load("qwen3-4b", base_url=server.url)
+    model._patience = QUICK
 
-    async def twice() -> None:
-        await model.reply(REQUEST)
-        await model.reply(REQUEST)
+    async def twice() -> list[Reply]:
+        replies = [await model.reply(REQUEST), await model.reply(REQUEST)]
         await model.close()
+        return replies
 
-    asyncio.run(twice())
-    assert len(server.asked) == 4
+    replies = asyncio.run(twice())
+    without = {"without top_k": 1, "without min_p": 1}
+    assert [reply.faults for reply in replies] == [{"503": 1, **without}, without]
+    assert [reply.retries for reply in replies] == [1, 0]
+    assert len(server.asked) == 5
     assert bodies(server)[-1].keys().isdisjoint({"top_k", "min_p"})
     assert bodies(server)[-1]["temperature"] == 0.6
 
