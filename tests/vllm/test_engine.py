@@ -2,6 +2,7 @@
 
 import asyncio
 import shutil
+import time
 from dataclasses import replace
 
 import pytest
@@ -46,6 +47,7 @@ def test_the_tokens_of_a_reply_spell_its_text(loop, greedy, request_of, template
 
 def test_a_prompt_is_not_computed_twice(loop, greedy, request_of):
     asked = request_of(seed=1)
+    loop.run(greedy.reply(request_of()))
     before = cached_tokens()
     first = loop.run(greedy.reply(asked))
     between = cached_tokens()
@@ -53,23 +55,26 @@ def test_a_prompt_is_not_computed_twice(loop, greedy, request_of):
     assert again.text == first.text
     # Whole blocks of 128 tokens are remembered; the rules alone fill two.
     assert cached_tokens() - between >= first.prompt_tokens - 128
-    # Another board, the same rules: the prompt of the test before left them behind.
+    # Another board has the same rules, and its prompt left them behind.
     assert between - before >= 128
 
 
 def test_replies_come_from_one_batch(loop, greedy, request_of):
+    asked = [request_of(seed) for seed in range(8)]
+
     async def ask():
-        replies = asyncio.gather(*(greedy.reply(request_of(seed)) for seed in range(8)))
-        await asyncio.sleep(0.5)
+        replies = asyncio.gather(*map(greedy.reply, asked))
+        await asyncio.sleep(0)  # So far that each has begun.
         return greedy.gauge.in_flight, await replies
 
+    begun = time.perf_counter()
     in_flight, replies = loop.run(ask())
+    took = time.perf_counter() - begun
     assert in_flight == 8
     assert greedy.gauge.in_flight == 0
     assert all(reply.stop_reason in ("stop", "length") and reply.text for reply in replies)
-    # They shared the time: one after the other, eight would take eight times as long as one.
-    generating = [reply.seconds_generating for reply in replies]
-    assert sum(generating) > 3 * max(generating)
+    # One after the other, they could not generate for longer than all of it took.
+    assert sum(reply.seconds_generating for reply in replies) > 2 * took
 
 
 def test_the_context_is_never_passed(loop, greedy, request_of):
