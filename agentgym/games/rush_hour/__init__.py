@@ -59,7 +59,7 @@ Start
     stand where nothing moves; in CAST's data half of the test boards have a training board in
     their own graph. Graphs are fewer than boards, by far for `grandmaster`: 20,000 seeds of
     `7car` give 20,000 boards of 9,501 graphs, 10,000 of `9car` 8,798 graphs, 2,000 of `expert`
-    1,865, and 1,000 of `grandmaster` 270. `instances=path` loads boards, one a line: one character
+    1,865, and 2,000 of `grandmaster` 301. `instances=path` loads boards, one a line: one character
     per cell, `o` or `.` empty, `x` a wall, letters pieces; or
     lines `moves board states` of the Rush Hour database.
 
