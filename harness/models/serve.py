@@ -26,11 +26,13 @@ from harness.models import guard, weights
 from harness.models.gpu import has_gpu, installed
 from harness.models.openai_api import OpenAIModel
 from harness.models.order import EngineUnavailable, Order
+from harness.models.template import Template
 from harness.models.vllm_arguments import (
     concurrency,
     engine_arguments,
     flags,
     server_environment,
+    tool_parser,
 )
 from harness.request import Reply, Request
 
@@ -46,7 +48,8 @@ def load_served(order: Order) -> ServedModel:
 
     Raises:
         MissingExtra: vLLM is not installed.
-        WeightsUnavailable: There are no such weights.
+        WeightsUnavailable: There are no such weights, or they are not whole.
+        InvalidOption: The weights have no switch for thinking.
         EngineUnavailable: The server ends before it answers; the message has the end of its log.
     """
     if sys.platform == "win32":
@@ -56,11 +59,14 @@ def load_served(order: Order) -> ServedModel:
     on_cpu = not has_gpu() or "cpu" in _engine()
     order = replace(order, concurrency=concurrency(order, on_cpu=on_cpu))
     found, port = weights.find(order.weights), free_port()
+    template = Template(found.folder, order.thinking)
+    order = replace(order, tool_parser=tool_parser(template.source, order.tool_parser))
     command = vllm_command(order, engine_arguments(order, found.folder, on_cpu=on_cpu), port)
     server = Server(command, f"http://{_HOST}:{port}/v1", server_environment())
     try:
         server.wait(START)
-        model = ServedModel(replace(order, base_url=server.url), server)
+        opening = template.opening()
+        model = ServedModel(replace(order, base_url=server.url), server, opening)
         model.settings["weights"] = found.settings
         return model
     except BaseException:
@@ -105,15 +111,22 @@ class ServedModel(OpenAIModel):
         gauge: Where its requests stand now.
     """
 
-    def __init__(self, order: Order, server: Server) -> None:
-        """Take over a server that answers."""
+    def __init__(self, order: Order, server: Server, opening: str = "") -> None:
+        """Take over a server that answers.
+
+        Args:
+            order: Name, sampling and reader of tool calls count.
+            server: Asked, and stopped at the end.
+            opening: The think tag with which the chat template ends every prompt, "" if it does
+                not; the server leaves it out of its replies.
+        """
         super().__init__(order, served=order.name)
         # The port differs from start to start, and says nothing of the model.
         self.settings["base_url"] = "its own vLLM server"
         self.settings |= {"context": order.context, "engine": _engine()}
         # Without a parser vLLM refuses tools, unless calls are to stay in the text.
         self._tool_choice = {} if order.tool_parser else {"tool_choice": "none"}
-        self._server = server
+        self._server, self._opening = server, opening
 
     async def reply(self, request: Request) -> Reply:
         """Answer one request, with retries.
@@ -124,6 +137,8 @@ class ServedModel(OpenAIModel):
         reply = await super().reply(request)
         if reply.stop_reason == "provider_error":
             self._server.check()
+        if reply.stop_reason in ("stop", "length"):
+            return replace(reply, text=self._opening + reply.text)
         return reply
 
     async def close(self) -> None:

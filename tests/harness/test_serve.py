@@ -29,6 +29,18 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="vLLM does not r
 HERE = Path(__file__).parent
 
 
+class PlainTemplate:
+    """The chat template of weights that neither think nor call; the real one needs Transformers."""
+
+    source = opened = ""
+
+    def __init__(self, folder, thinking) -> None:
+        assert folder.is_dir()
+
+    def opening(self) -> str:
+        return self.opened
+
+
 @pytest.fixture
 def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The stand-in where `python -m vllm.entrypoints.openai.api_server` finds it; its record."""
@@ -41,6 +53,7 @@ def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
     monkeypatch.setattr(serve, "installed", lambda name: name == "vllm")
     monkeypatch.setattr(serve, "_engine", lambda: "vllm 0")
+    monkeypatch.setattr(serve, "Template", PlainTemplate)
     monkeypatch.setenv("STAND_IN_RECORD", str(tmp_path / "record.json"))
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "http_proxy", "HTTP_PROXY"):
         monkeypatch.delenv(name, raising=False)
@@ -160,6 +173,19 @@ def test_a_preset_says_how_its_tool_calls_are_read(stand_in, weights, monkeypatc
     assert (given["tool_call_parser"], given["enable_auto_tool_choice"]) == ("hermes", True)
 
 
+def test_the_template_says_how_calls_are_read_and_whether_thinking_is_open(
+    stand_in, weights, monkeypatch
+) -> None:
+    monkeypatch.setattr(PlainTemplate, "source", "... <tool_call> ...")
+    monkeypatch.setattr(PlainTemplate, "opened", "<think>\n")
+    folder = weights("plain")
+    model = models.load(folder, serve=True)
+    reply = asyncio.run(ask_and_close(model))
+    # Without it a reply that was cut while thinking would pass for one that has no thinking.
+    assert reply.text == f"<think>\n```\n{folder}\n```"
+    assert told(stand_in)["given"]["tool_call_parser"] == "hermes"
+
+
 def test_weights_without_native_calls_ask_for_no_parser(stand_in, weights) -> None:
     model = models.load(weights("plain"), serve=True)
     # Without a parser vLLM refuses tools, unless calls stay in the text.
@@ -215,6 +241,7 @@ def test_it_ends_with_the_process_that_started_it(
 ) -> None:
     code = (
         "import sys, time; from harness import models; from harness.models import serve;"
+        "from tests.harness.test_serve import PlainTemplate; serve.Template = PlainTemplate;"
         "serve.installed = lambda name: True; serve._engine = lambda: '';"
         f"model = models.load({weights('plain')!r}, serve=True); print('ready', flush=True);"
         "time.sleep(600)"
