@@ -145,8 +145,10 @@ class Transformers:
         draw = self._draw(batch)
         try:
             self._generate(batch, draw)
-        except RuntimeError as fault:  # Among others, no memory is left.
-            error = f"Transformers failed on a batch of {len(batch)} requests: {fault}"
+        except (MemoryError, RuntimeError) as fault:
+            if not _no_memory(fault):
+                raise
+            error = f"Memory ran out on a batch of {len(batch)} requests: {fault}"
             failed = Reply("", stop_reason="provider_error", error=error)
             return [replace(failed, seconds_waiting=began - job.asked) for job in batch]
         seconds = time.perf_counter() - began
@@ -303,6 +305,12 @@ def _load(folder: Path) -> Any:
         eos_token_id=ends if isinstance(ends, list) else [ends], pad_token_id=0
     )
     return network
+
+
+def _no_memory(fault: Exception) -> bool:
+    """Whether a smaller batch might have gone through; a CPU's memory has no error of its own."""
+    known = (MemoryError, import_module("torch").OutOfMemoryError)
+    return isinstance(fault, known) or "DefaultCPUAllocator" in str(fault)
 
 
 def _dtype() -> Any:

@@ -1,12 +1,10 @@
 """Weights, chat templates and the engine in Transformers, with the small real model's tokenizer."""
 
 import asyncio
-import collections
 import json
 import shutil
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from agentgym.errors import InvalidOption
@@ -19,7 +17,7 @@ from harness.models import (
     WeightsUnavailable,
     weights,
 )
-from harness.models.local_transformers import Draw, load_transformers
+from harness.models.local_transformers import _no_memory, load_transformers
 from harness.models.template import Template
 from harness.request import Request
 
@@ -180,7 +178,7 @@ SWITCHED = "{{ messages[0].content }}{% if enable_thinking %}<think>\n{% endif %
 def test_thinking_is_switched_in_the_template(with_template, thinking, opening):
     template = Template(with_template(SWITCHED), thinking)
     prompt = template.render(ask("Hi"))
-    assert prompt.opening == opening
+    assert prompt.opening == template.opening() == opening
     assert template.tokenizer.decode(prompt.ids) == "Hi" + opening
 
 
@@ -224,50 +222,6 @@ def test_weights_without_a_template(tiny, tmp_path):
     shutil.copytree(tiny, folder, ignore=shutil.ignore_patterns("chat_template.jinja"))
     with pytest.raises(WeightsUnavailable, match="expected an instruct model"):
         Template(folder, None)
-
-
-# Drawing
-
-
-def shares(temperature, top_p, vocabulary=None, rows=6000):
-    """How often each token is drawn from a distribution of 50, 30, 15 and 5 percent."""
-    likely = torch.tensor([0.15, 0.5, 0.05, 0.3]).log()
-    scores = torch.full((rows, vocabulary or 4), -torch.inf)
-    scores[:, :4] = likely
-    draw = Draw(temperature, top_p, [np.random.default_rng(row) for row in range(rows)])
-    draw(None, scores)
-    tokens, logprobs = draw.rows()
-    for (token,), (logprob,) in zip(tokens, logprobs, strict=True):
-        assert logprob == pytest.approx(likely[token].item(), abs=1e-6)
-    counts = collections.Counter(token for (token,) in tokens)
-    return [counts[token] / rows for token in range(4)]
-
-
-@pytest.mark.parametrize(
-    ("temperature", "top_p", "expected"),
-    [
-        (1.0, 1.0, [0.15, 0.5, 0.05, 0.3]),
-        (1.0, 0.8, [0, 0.625, 0, 0.375]),
-        (1.0, 0.81, [0.15 / 0.95, 0.5 / 0.95, 0, 0.3 / 0.95]),
-        (1.0, 0.1, [0, 1, 0, 0]),
-        # Probabilities to the power 1 / 0.5, over their sum 0.365.
-        (0.5, 1.0, [0.0225 / 0.365, 0.25 / 0.365, 0.0025 / 0.365, 0.09 / 0.365]),
-        (0.0, 1.0, [0, 1, 0, 0]),
-    ],
-)
-@pytest.mark.parametrize("vocabulary", [4, 1000])
-def test_tokens_are_drawn_with_their_probabilities(temperature, top_p, expected, vocabulary):
-    found = shares(temperature, top_p, vocabulary)
-    # Five standard deviations of 6,000 draws.
-    assert found == pytest.approx(expected, abs=5 * 0.5 / 6000**0.5)
-    assert [share == 0 for share in found] == [share == 0 for share in expected]
-
-
-def test_more_than_the_head_is_sorted_where_it_is_needed():
-    rows, size = 400, 600
-    draw = Draw(1.0, 1.0, [np.random.default_rng(row) for row in range(rows)])
-    chosen = draw(None, torch.zeros(rows, size)).argmax(-1)
-    assert len(set(chosen.tolist())) > 256
 
 
 # The engine
@@ -356,6 +310,49 @@ def test_settings_name_all_that_counts(tiny):
         "sampling": {"temperature": 0.6, "top_p": 0.95, "seed": 3, "max_tokens": None},
     }
     asyncio.run(model.close())
+
+
+def failing(tiny, fault):
+    """What a model answers in whose network this happens."""
+
+    async def run():
+        model = load_transformers(order(tiny))
+
+        def generate(*arguments, **options):
+            raise fault
+
+        model._network.generate = generate
+        try:
+            return await asyncio.gather(model.reply(ask()), model.reply(ask()))
+        finally:
+            await model.close()
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        torch.OutOfMemoryError("CUDA out of memory."),
+        RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: 8 bytes."),
+        MemoryError("none"),
+    ],
+)
+def test_a_batch_without_memory_spoils_its_episodes_alone(tiny, fault):
+    replies = failing(tiny, fault)
+    assert [reply.stop_reason for reply in replies] == ["provider_error"] * 2
+    assert replies[0].error == f"Memory ran out on a batch of 2 requests: {fault}"
+
+
+def test_any_other_fault_is_ours_and_ends_the_run(tiny):
+    with pytest.raises(RuntimeError, match="The size of tensor a"):
+        failing(tiny, RuntimeError("The size of tensor a must match the size of tensor b."))
+
+
+def test_memory_that_no_machine_has_is_known_for_what_it_is():
+    with pytest.raises(RuntimeError) as caught:
+        torch.empty(1 << 60, dtype=torch.uint8)
+    assert _no_memory(caught.value)
 
 
 def test_what_it_cannot_do(tiny):
