@@ -1,4 +1,4 @@
-"""The command: from arguments to a folder, a table and an exit status; killed and given again."""
+"""The command: from arguments to a folder, a table and an exit status; given again, interrupted."""
 
 import os
 import signal
