@@ -82,7 +82,7 @@ class Transformers:
             "context": self._context,
             "thinking": order.thinking,
             "logprobs": order.logprobs,
-            "sampling": order.sampling.settings(found.temperature, found.top_p),
+            "sampling": order.sampling.settings(1.0, 1.0),
         }
         self._queue: list[_Job] = []
         self._working: asyncio.Task[None] | None = None

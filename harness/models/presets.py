@@ -40,8 +40,8 @@ class Preset(NamedTuple):
     weights: str
     description: str = ""
     thinking: bool | None = None
-    temperature: float | None = 0.6
-    top_p: float | None = 0.95
+    temperature: float = 0.6
+    top_p: float = 0.95
     context: int | None = 32_768
     max_tokens: int = 16_384
     tool_parser: str = "hermes"

@@ -149,7 +149,7 @@ class Vllm:
             "thinking": order.thinking,
             "logprobs": order.logprobs,
             "prefix_caching": True,
-            "sampling": order.sampling.settings(found.temperature, found.top_p),
+            "sampling": order.sampling.settings(1.0, 1.0),
         }
         self._calls = Calls(self._template, order.tool_parser, packages)
         self._renderer = ThreadPoolExecutor(1, thread_name_prefix="prompt")

@@ -9,7 +9,6 @@ that library's own cache.
 from __future__ import annotations
 
 import hashlib
-import json
 import sys
 import tempfile
 from importlib import import_module
@@ -18,7 +17,7 @@ from typing import Any, NamedTuple
 
 from agentgym.errors import MissingExtra
 from harness.models import WeightsUnavailable, local_llamacpp
-from harness.models.presets import SMALL, SMALL_TEMPERATURE, SMALL_TOP_P
+from harness.models.presets import SMALL
 
 _FILES = ("*.json", "*.jinja", "*.model", "*.safetensors", "*.txt")
 _TWICE = ("consolidated*", "metal/*", "original/*")  # The same weights in a second form.
@@ -30,14 +29,10 @@ class Weights(NamedTuple):
     Attributes:
         folder: With `config.json`, the tokenizer's files and safetensors.
         settings: For `run.json`: what tells these weights from all others.
-        temperature: What `generation_config.json` samples with; 1 if it does not say.
-        top_p: Likewise.
     """
 
     folder: Path
     settings: dict[str, Any]
-    temperature: float
-    top_p: float
 
 
 def find(name: str) -> Weights:
@@ -51,11 +46,11 @@ def find(name: str) -> Weights:
         MissingExtra: A package is not installed that fetching or making them needs.
     """
     if name == SMALL:
-        return _weights(_small(), _small_settings())
+        return Weights(_small(), _small_settings())
     given = Path(name).expanduser()
     if given.is_dir():
         _check(given)
-        return _weights(given, {"folder": given.name, "sha256": digest(given)})
+        return Weights(given, {"folder": given.name, "sha256": digest(given)})
     if given.is_absolute() or name.startswith((".", "~")) or name.count("/") != 1:
         raise WeightsUnavailable(
             f"There is no folder of weights at {name}, and it is no hub name of the form "
@@ -63,7 +58,7 @@ def find(name: str) -> Weights:
         )
     folder = _fetched(name)
     _check(folder)
-    return _weights(folder, {"hub": name, "revision": folder.name})
+    return Weights(folder, {"hub": name, "revision": folder.name})
 
 
 def digest(folder: Path) -> str:
@@ -75,12 +70,6 @@ def digest(folder: Path) -> str:
                 f"{path.name} {hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode()
             )
     return whole.hexdigest()
-
-
-def _weights(folder: Path, settings: dict[str, Any]) -> Weights:
-    path = folder / "generation_config.json"
-    said = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    return Weights(folder, settings, said.get("temperature", 1.0), said.get("top_p", 1.0))
 
 
 def _check(folder: Path) -> None:
@@ -159,7 +148,6 @@ def _convert(gguf: Path, folder: Path) -> None:
     # They are dequantized now; with these two marks save_pretrained would still refuse them.
     model.hf_quantizer = None
     del model.config.quantization_config
-    model.generation_config.update(do_sample=True, temperature=SMALL_TEMPERATURE, top_p=SMALL_TOP_P)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
 

@@ -106,7 +106,7 @@ def packages(monkeypatch: pytest.MonkeyPatch) -> Packages:
     template = SimpleNamespace(source="", tokenizer=None)
     monkeypatch.setattr(vllm_engine, "load_packages", lambda: found)
     monkeypatch.setattr(vllm_engine, "Template", lambda folder, thinking: template)
-    own = Weights(Path("w"), {"folder": "w"}, 1.0, 1.0)
+    own = Weights(Path("w"), {"folder": "w"})
     monkeypatch.setattr(vllm_engine.weights, "find", lambda name: own)
     return found
 

@@ -32,7 +32,7 @@ def greedy(loop, vllm):
     """The engine, taking the likeliest token each time, with token ids and log-probabilities."""
     order = Order(
         "smollm2-135m",
-        sampling=Sampling(temperature=0.0),
+        sampling=Sampling(temperature=0.0, top_p=0.9),
         concurrency=8,
         context=2048,
         logprobs=True,
