@@ -212,7 +212,7 @@ def _call(call: ToolCall, number: int, index: int) -> dict[str, Any]:
     template wants ids of nine letters and digits.
     """
     name = re.sub(r"[^a-zA-Z0-9_-]+", "_", call.name)[:64] or tool.NAME
-    arguments = call.arguments if tool.arguments(call) else "{}"
+    arguments = call.arguments if call.given() else "{}"
     return {
         "id": f"t{number:05}c{index:02}",
         "type": "function",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, NotRequired, Protocol, TypedDict
+from typing import Any, NamedTuple, NotRequired, Protocol, TypedDict, cast
 
 import gymnasium as gym
 
@@ -32,6 +33,14 @@ class ToolCall(NamedTuple):
 
     name: str
     arguments: str
+
+    def given(self) -> dict[str, Any]:
+        """The arguments as an object; empty where the model wrote none."""
+        try:
+            found = json.loads(self.arguments)
+        except (ValueError, RecursionError):
+            return {}
+        return cast(dict[str, Any], found) if isinstance(found, dict) else {}
 
 
 @dataclass(frozen=True)

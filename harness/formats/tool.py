@@ -24,7 +24,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, cast
 
 from harness.formats.format import Extracted, Format
 from harness.formats.reading import actions, bare, loosely, one, problem, without_thinking
@@ -60,7 +59,7 @@ def _strictly(calls: Sequence[ToolCall]) -> Extracted:
         return problem("two_calls" if calls else "no_call")
     if calls[0].name != NAME:
         return problem("wrong_tool")
-    given = arguments(calls[0])
+    given = calls[0].given()
     action = given.get(ARGUMENT)
     if not isinstance(action, str) or len(given) > 1:
         return problem("bad_arguments")
@@ -69,7 +68,7 @@ def _strictly(calls: Sequence[ToolCall]) -> Extracted:
 
 def _leniently(calls: Sequence[ToolCall], otherwise: Extracted) -> Extracted:
     """Rule E."""
-    given = [arguments(call).get(ARGUMENT) for call in calls]
+    given = [call.given().get(ARGUMENT) for call in calls]
     held = [actions(action) for action in given if isinstance(action, str)]
     if len(held) < len(calls) or not all(held):
         return problem("bad_arguments") if otherwise.problem == "no_call" else otherwise
@@ -77,19 +76,10 @@ def _leniently(calls: Sequence[ToolCall], otherwise: Extracted) -> Extracted:
     return problem("two_calls") if found.problem and len(calls) > 1 else found
 
 
-def arguments(call: ToolCall) -> dict[str, Any]:
-    """The arguments of a call; empty where they are no JSON object."""
-    try:
-        found = json.loads(call.arguments)
-    except (ValueError, RecursionError):
-        return {}
-    return cast(dict[str, Any], found) if isinstance(found, dict) else {}
-
-
 def written(text: str) -> Iterator[ToolCall]:
     """Rule F: the calls that a text holds."""
     for found in _WRITTEN.finditer(text):
-        call = arguments(ToolCall("", found[1]))
+        call = ToolCall("", found[1]).given()
         yield ToolCall(str(call.get("name", "")), json.dumps(call.get("arguments")))
 
 

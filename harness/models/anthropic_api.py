@@ -17,7 +17,7 @@ import anthropic
 
 from harness.models import Order
 from harness.models.refusals import Fault, Refusal, retry_after, words
-from harness.models.remote import Errors, Patience, Remote, arguments, count, limits, unless_one
+from harness.models.remote import Errors, Patience, Remote, count, limits, unless_one
 from harness.models.service import Service
 from harness.request import Message, Reply, Request, ToolCall
 
@@ -116,7 +116,7 @@ def _blocks(said: Message) -> list[dict[str, Any]]:
 
 def _use(call: dict[str, Any]) -> dict[str, Any]:
     function = call["function"]
-    given = arguments(function["arguments"])
+    given = ToolCall(function["name"], function["arguments"]).given()
     return {"type": "tool_use", "id": call["id"], "name": function["name"], "input": given}
 
 

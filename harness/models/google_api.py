@@ -19,7 +19,7 @@ from google.genai import errors, types
 from agentgym.errors import InvalidOption
 from harness.models import Order, request_digest
 from harness.models.refusals import Fault, Refusal, retry_after
-from harness.models.remote import Errors, Patience, Remote, arguments, count, limits
+from harness.models.remote import Errors, Patience, Remote, count, limits
 from harness.models.service import Service
 from harness.request import Message, Reply, Request, ToolCall
 
@@ -148,7 +148,8 @@ def _parts(said: Message, names: dict[str, str]) -> list[types.Part]:
 
 
 def _call(function: dict[str, Any]) -> types.Part:
-    made = types.FunctionCall(name=function["name"], args=arguments(function["arguments"]))
+    call = ToolCall(function["name"], function["arguments"])
+    made = types.FunctionCall(name=call.name, args=call.given())
     return types.Part(function_call=made, thought_signature=_UNSIGNED)
 
 

@@ -22,7 +22,6 @@ What becomes of each answer:
 from __future__ import annotations
 
 import asyncio
-import json
 import math
 import sys
 import time
@@ -30,7 +29,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar
 
 from agentgym.errors import InvalidOption
 from harness.models import FatalProviderError, Order
@@ -329,16 +328,3 @@ def count(usage: Mapping[str, Any], name: str) -> int | None:
     """
     value = usage.get(name)
     return value if isinstance(value, int) else None
-
-
-def arguments(text: str) -> dict[str, Any]:
-    """The arguments of an earlier tool call as an object; empty if the model wrote no object.
-
-    Args:
-        text: JSON, as the model wrote it.
-    """
-    try:
-        found = json.loads(text)
-    except ValueError:
-        return {}
-    return cast(dict[str, Any], found) if isinstance(found, dict) else {}
