@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypedDict, Unpack
 
 from agentgym.errors import InvalidOption, MissingExtra, UnknownName
-from harness.models.gpu import has_gpu, installed
+from harness.models.machine import has_gpu, installed
 from harness.models.order import (
     EngineUnavailable,
     FatalProviderError,
@@ -187,8 +187,13 @@ def describe() -> dict[str, str]:
 
 
 def reply_limit(name: str) -> int | None:
-    """Tokens of a reply that the preset of that name allows at most; None if there is no preset."""
-    return PRESETS[name].max_tokens if name in PRESETS else None
+    """Tokens of a reply that a preset allows at most; None if the name means none.
+
+    Args:
+        name: Of the preset, or its weights' on the hub.
+    """
+    meant = (preset for short, preset in PRESETS.items() if name in (short, preset.weights))
+    return next((preset.max_tokens for preset in meant), None)
 
 
 def load(name: str, **wishes: Unpack[Wishes]) -> Model:

@@ -23,7 +23,7 @@ from typing import Any
 
 from agentgym.errors import InvalidOption, MissingExtra
 from harness.models import guard, weights
-from harness.models.gpu import has_gpu, installed
+from harness.models.machine import has_gpu, installed
 from harness.models.openai_api import OpenAIModel
 from harness.models.order import EngineUnavailable, Order
 from harness.models.template import Template

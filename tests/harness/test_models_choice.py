@@ -9,7 +9,7 @@ import pytest
 
 from agentgym.errors import InvalidOption, UnknownName
 from harness import models
-from harness.models import EngineUnavailable, Hardware, Order, Sampling, gpu
+from harness.models import EngineUnavailable, Hardware, Order, Sampling, machine
 from harness.models.presets import PRESETS
 
 ADDRESS = "http://127.0.0.1:1/v1"
@@ -24,13 +24,13 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def chosen(monkeypatch: pytest.MonkeyPatch):
     """What `load` chooses on a machine of the given kind: loader, order; nothing is loaded."""
-    machine: dict = {"gpu": False, "packages": ()}
-    monkeypatch.setattr(models, "has_gpu", lambda: machine["gpu"])
-    monkeypatch.setattr(models, "installed", lambda *names: set(names) <= set(machine["packages"]))
+    here: dict = {"gpu": False, "packages": ()}
+    monkeypatch.setattr(models, "has_gpu", lambda: here["gpu"])
+    monkeypatch.setattr(models, "installed", lambda *names: set(names) <= set(here["packages"]))
     monkeypatch.setattr(models, "_made", lambda entry, order: (entry.loader, order))
 
     def choose(name: str, *, on_gpu: bool = False, packages: tuple = (), **wishes):
-        machine.update(gpu=on_gpu, packages=packages)
+        here.update(gpu=on_gpu, packages=packages)
         loader, order = models.load(name, **wishes)
         return loader.partition(":")[2], order
 
@@ -78,6 +78,7 @@ def test_what_was_asked_for_goes_before_the_preset(chosen) -> None:
 
 def test_a_preset_has_a_limit_of_replies() -> None:
     assert models.reply_limit("qwen3-4b") == 16_384
+    assert models.reply_limit("Qwen/Qwen3-4B-Instruct-2507") == 16_384
     assert models.reply_limit("smollm2-135m") == 1024
     assert models.reply_limit("openai/x") is None
 
@@ -233,7 +234,7 @@ def test_an_unknown_engine_lists_the_known() -> None:
 def test_a_hidden_gpu_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     for hidden in ("", "-1"):
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", hidden)
-        assert not gpu.has_gpu()
+        assert not machine.has_gpu()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="The program is a shell script.")
@@ -252,13 +253,14 @@ def test_where_device_files_say_nothing_the_drivers_program_does(
     program.write_text(f"#!/bin/sh\necho '{listed}'\nexit {status}\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setattr(gpu, "_DEVICES", ())
-    assert gpu.has_gpu() is found
+    monkeypatch.setattr(machine, "_DEVICES", ())
+    assert machine.has_gpu() is found
 
 
 def test_looking_for_a_gpu_imports_nothing_heavy() -> None:
     code = (
-        "import sys; from harness.models import gpu; gpu.has_gpu(); gpu.installed('torch', 'vllm');"
+        "import sys; from harness.models import machine;"
+        "machine.has_gpu(); machine.installed('torch', 'vllm');"
         "print([p for p in ('torch', 'transformers', 'vllm', 'openai') if p in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -266,8 +268,8 @@ def test_looking_for_a_gpu_imports_nothing_heavy() -> None:
 
 
 def test_packages_are_looked_for_all_together() -> None:
-    assert gpu.installed("numpy", "gymnasium")
-    assert not gpu.installed("numpy", "no_such_package_anywhere")
+    assert machine.installed("numpy", "gymnasium")
+    assert not machine.installed("numpy", "no_such_package_anywhere")
 
 
 @pytest.mark.parametrize("name", ["./none", "../none", "/none/at/all", "~/none"])
