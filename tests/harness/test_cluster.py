@@ -226,7 +226,6 @@ def test_a_refusal_ends_the_run_with_its_own_message_and_the_key_reaches_the_act
     assert not [path for path in logs if b"very-secret" in path.read_bytes()]
 
 
-@pytest.mark.slow
 def test_a_defect_shows_its_place(two_nodes):
     with pytest.raises(ZeroDivisionError, match="in reply"):
         _over_ray(two_nodes, _assignments(2), Terms(partial(_Broken, "broken")))
