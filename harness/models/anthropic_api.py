@@ -18,7 +18,7 @@ import anthropic
 from harness.models import Order
 from harness.models.refusals import Fault, Refusal, retry_after, words
 from harness.models.remote import Errors, Patience, Remote, count, limits, unless_one
-from harness.models.service import Service
+from harness.models.service import Service, public, secrets
 from harness.request import Message, Reply, Request, ToolCall
 
 SERVICE = Service(
@@ -47,10 +47,12 @@ class AnthropicModel(Remote):
         """Read the key from the environment; nothing is sent yet."""
         super().__init__(order, SERVICE, patience)
         self.settings["sampling"]["seed"] = None
+        login = secrets(self._url)
         self._client = anthropic.AsyncAnthropic(
             api_key=self._key,
-            base_url=self._url,
-            default_headers=_VERSION,
+            base_url=public(self._url),
+            default_headers=_VERSION | login.headers,
+            default_query=login.query,
             max_retries=0,
             timeout=anthropic.Timeout(None, connect=self._patience.connect),
             http_client=anthropic.DefaultAsyncHttpxClient(

@@ -1,6 +1,7 @@
 """The three kinds of servers play whole episodes by native tool calls, and leave equal records."""
 
 import asyncio
+import base64
 import json
 
 import pytest
@@ -11,7 +12,7 @@ pytest.importorskip("google.genai", reason="The extra [google] is not installed.
 from harness import models, scheduler
 from harness.prompts import Style
 from harness.record import Episode, Result
-from tests.harness.fault_server import QUICK, Answer, completion, scripted
+from tests.harness.fault_server import QUICK, REQUEST, Answer, completion, scripted
 
 KEY = "key-secret-1234567890"
 GIVEN = {"action": "Right"}
@@ -120,3 +121,24 @@ def test_faults_before_a_reply_are_counted_in_its_turn(name: str, assignment) ->
     assert [turn.faults for turn in episode.turns] == [{"503": 2}, {}, {}, {}]
     assert [turn.retries for turn in episode.turns] == [2, 0, 0, 0]
     assert len(bodies) == 6
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_login_and_parameters_of_the_address_go_out_and_are_not_recorded(
+    name: str, assignment
+) -> None:
+    with scripted() as start:
+        server = start(Answer(body=CALLS[name]))
+        url = server.url if name.startswith("openai") else server.url.removesuffix("/v1")
+        model = models.load(name, base_url=url.replace("//", "//me:hu%40sh@") + "?token=a%26b")
+
+        async def ask() -> None:
+            await model.reply(REQUEST)
+            await model.close()
+
+        asyncio.run(ask())
+    (path, headers, _, _), login = server.asked[0], base64.b64encode(b"me:hu@sh").decode()
+    assert path.startswith("/v1")
+    assert path.endswith("?token=a%26b")
+    assert headers["authorization"] == f"Basic {login}"
+    assert model.settings["base_url"] == url
