@@ -19,7 +19,7 @@ from pydantic import Field, ValidationError
 
 import agentgym
 from harness import prompts, suites
-from harness.models.service import without_secrets
+from harness.models.service import public
 from harness.record import EPISODES, SCHEMA, Data, RecordError, Writer, check_schema
 from harness.suites import Suite
 
@@ -235,7 +235,7 @@ def session(arguments: Sequence[str]) -> Session:
     """This start, on this machine."""
     return Session(
         started=datetime.now(UTC).isoformat(timespec="seconds"),
-        arguments=tuple(map(without_secrets, arguments)),
+        arguments=tuple(map(public, arguments)),
         python=f"{platform.python_implementation()} {platform.python_version()}",
         platform=platform.platform(),
         cpu=_cpu(),

@@ -113,9 +113,8 @@ def _check_host(host: str) -> None:
 def public(url: str) -> str:
     """The address without user, password, query and fragment, which may be secret.
 
-    Of one that cannot be read and holds an "@", so that nobody knows where a password ends, only
-    the scheme is left. What stands before the scheme (`--base-url=`) stays, and so does a text
-    without "://".
+    Of one that cannot be read, so that nobody knows where a password ends, only the scheme is left.
+    What stands before the scheme (`--base-url=`) stays, and so does a text without "://".
 
     Args:
         url: Any text; never refused.
@@ -123,7 +122,7 @@ def public(url: str) -> str:
     found = _ADDRESS.match(url)
     if found is None:
         return url
-    if "@" in url and not _HOST.fullmatch(found["host"]):
+    if not _HOST.fullmatch(found["host"]):
         return f"{found['scheme']}..."
     return found["scheme"] + found["host"] + found["path"]
 

@@ -55,7 +55,7 @@ def test_the_same_configuration_goes_on_and_every_start_is_noted(tmp_path):
 
 def test_an_address_is_recorded_without_its_secrets():
     given = ["--base-url", "https://me:secret@host:8000/v1?key=secret", "--out=a@b?c"]
-    given += ["--base-url=HTTPS://me:p@ss@host", "--max-tokens", "9"]
+    given += ["--base-url=HTTPS://me:p@s s@host", "--max-tokens", "9"]
 
     arguments = run_folder.session(given).arguments
 
