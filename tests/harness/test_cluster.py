@@ -206,10 +206,24 @@ class _Broken(_Murderer):
 
 
 class _Costly(_Murderer):
-    """Stands still in the corner, for two tokens a turn."""
+    """Stands still in the corner, for two tokens a turn, once another plays, which costs none."""
+
+    def __init__(self, name, folder):
+        super().__init__(name)
+        self._other = folder / "other"
+        try:
+            (folder / "first").mkdir()
+            self._is_other = False
+        except FileExistsError:
+            self._is_other = True
 
     async def reply(self, request):
-        await asyncio.sleep(0.02)
+        if self._is_other:
+            self._other.touch()
+            await asyncio.sleep(0.1)
+            return Reply("For nothing:\n```\nUp\n```", prompt_tokens=0, completion_tokens=0)
+        while not self._other.exists():
+            await asyncio.sleep(0.02)
         return Reply("```\nUp\n```", prompt_tokens=1, completion_tokens=1)
 
 
@@ -237,18 +251,19 @@ def test_a_model_that_cannot_be_loaded_is_said_with_the_host(two_nodes, capsys):
     assert "engine server needs an address" in capsys.readouterr().err
 
 
-def test_the_money_is_that_of_all_actors_and_sessions_together(two_nodes):
-    price, before = prices.Price(1e6, 1e6), 39.0
+def test_the_money_is_that_of_all_actors_and_sessions_together(two_nodes, tmp_path):
+    price = prices.Price(1e6, 1e6)
     purse = Purse(price, 40.0)
-    purse.spent = before
-    terms = Terms(partial(_Costly, "costly"), price=price, max_cost=40.0)
+    purse.spent = 39.0
+    terms = Terms(partial(_Costly, "costly", folder=tmp_path), price=price, max_cost=40.0)
     kept = _over_ray(two_nodes, _assignments(20), terms, purse=purse)
 
-    # One actor alone, or one that did not know of the earlier session, would have spent 40.
-    spent = sum(turn.cost for episode in kept for turn in episode.turns)
-    assert spent == purse.spent - before
-    assert 1 <= spent < 20
-    assert {episode.result for episode in kept} == {Result.COST_LIMIT}
+    # An actor that did not know of the earlier session would have spent 40 by itself.
+    assert purse.spent == 41
+    assert sum(turn.cost for episode in kept for turn in episode.turns) == 2
+    # The other one has spent nothing, and ends for what the first has.
+    free = [each for each in kept if any("For nothing" in turn.reply for turn in each.turns)]
+    assert Result.COST_LIMIT in {episode.result for episode in free}
     assert len(kept) < 40
 
 
