@@ -77,8 +77,9 @@ class Cached:
         path = self._folder / _name(asked)
         found = await asyncio.to_thread(_read, path, asked)
         if found is not None:
-            # Faults are the server's, which was not asked this time.
-            return dataclasses.replace(found, cached=True, retries=0, faults={})
+            # No server failed this time; but how the reply was made stays true.
+            faults = {name: 1 for name in found.faults if name.startswith("without ")}
+            return dataclasses.replace(found, cached=True, retries=0, faults=faults)
         reply = await self._model.reply(request)
         if reply.stop_reason in _KEPT:
             await asyncio.to_thread(_write, path, asked, reply)
