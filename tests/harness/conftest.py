@@ -8,18 +8,13 @@ from harness.episode import Assignment, Settings, make, play
 from harness.record import Key
 from harness.request import Reply
 from tests.harness.fault_server import scripted
-
-WALK = "agentgym/HarnessWalk-v0"
+from tests.harness.processes import WALK, register_walk
 
 
 @pytest.fixture(scope="session", autouse=True)
 def walk():
-    """The id of the game of `tests/agentgym/walk_game.py`: "Right" four times wins."""
-    gym.register(
-        id=WALK,
-        entry_point="agentgym.env:TextGameEnv",
-        kwargs={"game": "tests.agentgym.walk_game", "level": "short", "max_turns": 12},
-    )
+    """The id of the game."""
+    register_walk()
     yield WALK
     del gym.registry[WALK]
 
@@ -77,3 +72,11 @@ def finish():
 def fenced():
     """A reply in the asked format."""
     return "I go on.\n```\n{}\n```".format
+
+
+@pytest.fixture
+def played(assignment, finish, fenced):
+    """Two episodes, one won."""
+    won, _ = finish(assignment(), lambda request: fenced("Right"))
+    limited, _ = finish(assignment(seed=1), lambda request: "no action in these many words")
+    return [won, limited]

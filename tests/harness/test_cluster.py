@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from contextlib import contextmanager
 from functools import partial
@@ -23,6 +22,7 @@ from harness.record import EPISODES, Result, read
 from harness.request import Gauge, Reply
 from harness.scheduler import Watch
 from harness.terms import Terms
+from tests.harness.processes import ROOT, start
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'agentgym-suite[ray]'.")
 from harness import cluster as clusters  # noqa: E402
@@ -30,9 +30,6 @@ from harness.cluster import connect  # noqa: E402
 from harness.joining import ClusterError  # noqa: E402
 
 GAMES = ("agentgym/Sokoban-v0", "agentgym/RushHour-v0")
-
-
-ROOT = Path(__file__).parents[2]
 
 
 @contextmanager
@@ -316,14 +313,8 @@ def test_open_weights_have_an_actor_on_each_gpu(monkeypatch):
 @pytest.mark.slow
 def test_ctrl_c_ends_it_in_order_and_leaves_no_process(tmp_path):
     command = ["--model", "random", "--suite", "core", "--ray", "local", "--out", str(tmp_path)]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "harness.eval", *command],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    process = start("-m", "harness.eval", *command, start_new_session=True, **pipes)
     path = tmp_path / EPISODES
     try:
         _wait_until(lambda: path.exists() and path.stat().st_size)

@@ -3,8 +3,6 @@
 import os
 import signal
 import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -15,8 +13,7 @@ from harness.models import FatalProviderError, PlayerQuit
 from harness.record import EPISODES, Result, latest, read
 from harness.request import Gauge, Reply
 from harness.run_folder import read_header
-
-ROOT = Path(__file__).parents[2]
+from tests.harness.processes import start, wait_for_lines
 
 
 def read_all(path):
@@ -291,15 +288,11 @@ def test_agentgym_eval_is_the_same_command(walk, tmp_path, monkeypatch, capsys):
 
 START = """
 import sys, time
-import gymnasium as gym
 from harness import eval as evaluation
 from harness.models import scripted
+from tests.harness.processes import register_walk
 
-gym.register(
-    id="agentgym/HarnessWalk-v0",
-    entry_point="agentgym.env:TextGameEnv",
-    kwargs={"game": "tests.agentgym.walk_game", "level": "short", "max_turns": 12},
-)
+register_walk()
 choose = scripted.random_action
 scripted.random_action = lambda *given: (time.sleep(float(sys.argv[1])), choose(*given))[1]
 sys.exit(evaluation.main(sys.argv[2:]))
@@ -307,28 +300,10 @@ sys.exit(evaluation.main(sys.argv[2:]))
 ARGUMENTS = ("--model", "random", "--env", "agentgym/HarnessWalk-v0", "--instances", "40")
 
 
-def start(pause, *arguments):
-    """The command in a process of its own, each reply `pause` seconds slower than it would be."""
-    return subprocess.Popen(
-        [sys.executable, "-c", START, str(pause), *ARGUMENTS, *arguments],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def wait_for_lines(path, lines, process):
-    while process.poll() is None:
-        if path.exists() and path.read_bytes().count(b"\n") >= lines:
-            return
-        time.sleep(0.005)
-    pytest.fail(f"The process ended by itself: {process.communicate()}")
-
-
 def test_ctrl_c_leaves_a_run_that_goes_on(tmp_path):
     path = tmp_path / "r" / EPISODES
-    process = start(0.004, "--out", str(path.parent))
+    slow = ("-c", START, "0.004")  # Seconds that each reply takes.
+    process = start(*slow, *ARGUMENTS, "--out", str(path.parent), stdout=subprocess.PIPE)
     wait_for_lines(path, 5, process)
 
     process.send_signal(signal.SIGINT)

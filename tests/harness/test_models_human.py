@@ -16,6 +16,7 @@ from harness.models import PlayerQuit
 from harness.models.human import Human
 from harness.record import Result
 from harness.request import Peek, Request
+from tests.harness.processes import take_terminal
 
 
 def _human(typed: str) -> tuple[Human, io.StringIO]:
@@ -189,7 +190,7 @@ def _in_terminal(keys: list[bytes]) -> str:
         stderr=inner,
         env={**os.environ, "TERM": "dumb"},
         start_new_session=True,
-        preexec_fn=_take_terminal,
+        preexec_fn=take_terminal,
     )
     os.close(inner)
     try:
@@ -222,13 +223,6 @@ def _until_end(terminal: int, key: bytes) -> bytes:
             shown += chunk
         os.write(terminal, key)
     raise AssertionError("the player does not end")
-
-
-def _take_terminal() -> None:
-    import fcntl
-    import termios
-
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 def _more(terminal: int) -> bytes:

@@ -16,8 +16,7 @@ from harness import __main__ as program
 from harness import play, score
 from harness.record import EPISODES, Note, Result, Start, latest, read
 from harness.run_folder import read_header
-
-ROOT = Path(__file__).parents[2]
+from tests.harness.processes import ROOT, take_terminal
 
 
 @pytest.fixture
@@ -193,7 +192,7 @@ class Terminal:
             stderr=inner,
             env={**os.environ, "TERM": "dumb"},
             start_new_session=True,
-            preexec_fn=_take_terminal,
+            preexec_fn=take_terminal,
         )
         os.close(inner)
         self.shown = ""
@@ -222,13 +221,6 @@ class Terminal:
         self.process.kill()
         self.process.wait()
         os.close(self._outer)
-
-
-def _take_terminal():
-    import fcntl
-    import termios
-
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 @pytest.mark.parametrize(

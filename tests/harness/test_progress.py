@@ -3,21 +3,12 @@
 import asyncio
 import io
 
-import pytest
 from rich.console import Console
 
 from harness import progress
 from harness.progress import Counts, Display
 from harness.record import Result
 from harness.request import Gauge, Reply
-
-
-@pytest.fixture
-def played(assignment, finish, fenced):
-    """Two episodes, one won."""
-    won, _ = finish(assignment(), lambda request: fenced("Right"))
-    limited, _ = finish(assignment(seed=1), lambda request: "no action in these many words")
-    return [won, limited]
 
 
 class Clock:

@@ -2,19 +2,10 @@
 
 import io
 
-import pytest
 from rich.console import Console
 
 from harness import report
 from harness.score import score
-
-
-@pytest.fixture
-def played(assignment, finish, fenced):
-    """Two episodes, one won."""
-    won, _ = finish(assignment(), lambda request: fenced("Right"))
-    limited, _ = finish(assignment(seed=1), lambda request: "no action in these many words")
-    return [won, limited]
 
 
 def shown(found, width=80):

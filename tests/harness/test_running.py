@@ -4,8 +4,6 @@ import os
 import resource
 import signal
 import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -15,8 +13,7 @@ from harness.models import FatalProviderError
 from harness.record import EPISODES, Result, latest, read
 from harness.request import Gauge, Reply
 from harness.run_folder import read_header
-
-ROOT = Path(__file__).parents[2]
+from tests.harness.processes import WALK, start, wait_for_lines
 
 
 @pytest.fixture
@@ -239,15 +236,11 @@ def test_a_fault_that_ends_the_run_is_no_matter_of_money(command):
 
 START = """
 import asyncio, sys, time
-import gymnasium as gym
 from harness import eval as evaluation
 from harness.models import scripted
+from tests.harness.processes import register_walk
 
-gym.register(
-    id="agentgym/HarnessWalk-v0",
-    entry_point="agentgym.env:TextGameEnv",
-    kwargs={"game": "tests.agentgym.walk_game", "level": "short", "max_turns": 12},
-)
+register_walk()
 choose = scripted.random_action
 
 class Slow(scripted.Player):
@@ -266,29 +259,15 @@ sys.exit(evaluation.main(sys.argv[2:]))
 """
 
 
-def start(how, *arguments, **options):
-    walk = ("--env", "agentgym/HarnessWalk-v0", "--instances", "400")
-    return subprocess.Popen(
-        [sys.executable, "-c", START, how, "--model", "random", *walk, *arguments],
-        cwd=ROOT,
-        stderr=subprocess.PIPE,
-        text=True,
-        **options,
-    )
-
-
-def wait_for_episodes(path, process):
-    while process.poll() is None:
-        if path.exists() and path.read_bytes().count(b"\n") >= 2:
-            return
-        time.sleep(0.01)
-    pytest.fail(f"The process ended by itself: {process.communicate()}")
+def start_slow(how, *arguments, **options):
+    many = ("--model", "random", "--env", WALK, "--instances", "400")
+    return start("-c", START, how, *many, *arguments, **options)
 
 
 def test_ctrl_c_twice_ends_at_once(tmp_path):
     path = tmp_path / "r" / EPISODES
-    process = start("stuck", "--out", str(path.parent), stdout=subprocess.DEVNULL)
-    wait_for_episodes(path, process)
+    process = start_slow("stuck", "--out", str(path.parent), stdout=subprocess.DEVNULL)
+    wait_for_lines(path, 2, process)
 
     process.send_signal(signal.SIGINT)
     assert process.stderr.readline() == "closing\n"
@@ -303,7 +282,7 @@ def test_ctrl_c_twice_ends_at_once(tmp_path):
 def test_a_pipe_that_closes_ends_the_run_without_a_traceback(tmp_path):
     reading, writing = os.pipe()
     os.close(reading)
-    process = start("quick", "--out", str(tmp_path / "r"), stdout=writing)
+    process = start_slow("quick", "--out", str(tmp_path / "r"), stdout=writing)
     os.close(writing)
 
     _, err = process.communicate(timeout=60)

@@ -6,11 +6,9 @@ import random
 import re
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections import Counter
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -20,8 +18,8 @@ from harness.models import Order
 from harness.models.openai_api import OpenAIModel, Patience
 from harness.record import EPISODES, Result, latest, read
 from tests.harness.fault_server import Answer, Half, completion, refusal
+from tests.harness.processes import lines, start, wait_for_lines
 
-ROOT = Path(__file__).parents[2]
 GOOD = Answer(body=completion("```\nRight\n```"))
 
 
@@ -46,56 +44,24 @@ FAULTS = {
 """By the name that the record has for it."""
 
 
-class FaultyServer(ThreadingHTTPServer):
-    """Answers well or with a random fault, and counts the faults."""
-
-    daemon_threads = True
-    request_queue_size = 512
+class AtRandom(Answer):
+    """Answers well or, to such a share of the requests, with a random fault; counts the faults."""
 
     def __init__(self, seed, share):
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.url = f"http://127.0.0.1:{self.server_port}/v1"
-        self.share, self.did, self.asked = share, Counter(), 0
+        super().__init__()
+        self.share, self.did = share, Counter()
         self._random, self._guard = random.Random(seed), threading.Lock()
 
-    def answer(self):
+    def send(self, handler):
+        self._choose().send(handler)
+
+    def _choose(self):
         with self._guard:
-            self.asked += 1
             if self._random.random() >= self.share:
                 return GOOD
             name = self._random.choice(list(FAULTS))
             self.did[name] += 1
             return self._random.choice(FAULTS[name])
-
-    def handle_error(self, request, client_address):
-        """A client that closes its end is none of the server's errors."""
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def do_POST(self):
-        self.rfile.read(int(self.headers["content-length"]))
-        self.server.answer().send(self)
-
-    def log_message(self, *arguments):
-        """Keep the test output clean."""
-
-
-@pytest.fixture
-def serve():
-    """Starts a server that answers so large a share of the requests with a fault."""
-    servers = []
-
-    def start(seed, share):
-        servers.append(FaultyServer(seed, share))
-        threading.Thread(target=servers[-1].serve_forever, args=(0.01,)).start()
-        return servers[-1]
-
-    yield start
-    for server in servers:
-        server.shutdown()
-        server.server_close()
 
 
 @pytest.fixture
@@ -136,27 +102,28 @@ def met(played):
 def test_every_episode_ends_truly_and_every_fault_of_the_server_is_counted(
     command, serve, instances
 ):
-    server = serve(seed=os.getpid(), share=0.4)
+    answer = AtRandom(seed=os.getpid(), share=0.4)
+    server = serve(answer)
 
     status = command(server, "--instances", str(instances))
 
     played = episodes()
     keys = [episode.key for episode in played]
     assert len(keys) == len(set(keys)) == instances
-    assert met(played) == server.did
-    assert set(server.did) == set(FAULTS)
+    assert met(played) == answer.did
+    assert set(answer.did) == set(FAULTS)
     ended = Counter(episode.result for episode in played)
     assert set(ended) == {Result.WON, Result.PROVIDER_ERROR}
     assert status == 3
     # Each request got an answer: a reply that stands in the record, or a fault that does.
     turns = sum(len(episode.turns) for episode in played)
-    assert server.asked == turns + server.did.total()
+    assert len(server.asked) == turns + answer.did.total()
     assert all(len(each.turns) == 4 for each in played if each.result is Result.WON)
     spoilt = [each for each in played if each.result is Result.PROVIDER_ERROR]
     assert all("in 3 attempts; last: " in each.error for each in spoilt)
     assert all(sum(each.faults.values()) == 3 for each in spoilt)
 
-    server.share = 0.0
+    answer.share = 0.0
     assert command(server, "--instances", str(instances)) == 0
 
     again = episodes()
@@ -166,21 +133,10 @@ def test_every_episode_ends_truly_and_every_fault_of_the_server_is_counted(
 
 
 COMMAND = ("--model", "random", "--env", "agentgym/Sokoban-v0", "agentgym/Minesweeper-v0")
-PLAY = (sys.executable, "-m", "harness.eval", *COMMAND, "--concurrency", "2")
 
 
 def play(*arguments):
-    return subprocess.Popen(
-        [*PLAY, *arguments],
-        cwd=ROOT,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def lines(path):
-    return path.read_bytes().count(b"\n") if path.exists() else 0
+    return start("-m", "harness.eval", *arguments, stdout=subprocess.DEVNULL)
 
 
 def without_times(path):
@@ -195,21 +151,20 @@ def without_times(path):
 def test_a_run_in_pieces_with_a_kill_after_each_has_the_bytes_of_the_whole(
     tmp_path, pieces, instances
 ):
-    size = ("--instances", str(instances // 2), "--rollouts", "2")
-    whole = play(*size, "--out", str(tmp_path / "whole"))
+    games = (*COMMAND, "--concurrency", "2", "--rollouts", "2", "--instances", str(instances // 2))
+    whole = play(*games, "--out", str(tmp_path / "whole"))
     assert whole.communicate(timeout=600)[1] == ""
     path = tmp_path / "pieces" / EPISODES
 
     for piece in range(pieces):
-        process = play(*size, "--out", str(path.parent))
+        process = play(*games, "--out", str(path.parent))
         goal = lines(path) + random.Random(os.urandom(4)).randint(1, instances // 7)
-        while lines(path) < goal and process.poll() is None:
-            time.sleep(0.001)
+        wait_for_lines(path, goal, process)
         assert process.poll() is None, f"piece {piece} came to the end of the run"
         process.send_signal(signal.SIGKILL)
         process.communicate(timeout=60)
         assert process.returncode == -signal.SIGKILL
-    last = play(*size, "--out", str(path.parent))
+    last = play(*games, "--out", str(path.parent))
     assert last.communicate(timeout=600)[1] == ""
 
     assert lines(path) == 2 * instances
@@ -222,13 +177,7 @@ def test_a_run_in_pieces_with_a_kill_after_each_has_the_bytes_of_the_whole(
 def test_many_episodes_in_one_run_stay_small_and_can_be_read_while_they_grow(tmp_path, episodes):
     path = tmp_path / "r" / EPISODES
     core = ("--suite", "core", "--instances", str(episodes // 16), "--out", str(path.parent))
-    process = subprocess.Popen(
-        [sys.executable, "-m", "harness.eval", "--model", "random", *core],
-        cwd=ROOT,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = play("--model", "random", *core)
     peak = 0
     for goal in (1, episodes // 10, episodes // 2, episodes):
         while lines(path) < goal and process.poll() is None:
