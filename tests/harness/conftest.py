@@ -32,6 +32,17 @@ def scripted_runs(tmp_path_factory):
 
 
 @pytest.fixture
+def bare_environment(monkeypatch):
+    """None of this machine's keys, addresses and proxies."""
+    for provider in ("OPENAI", "ANTHROPIC", "GEMINI", "GOOGLE", "GOOGLE_GEMINI"):
+        for what in ("API_KEY", "BASE_URL"):
+            monkeypatch.delenv(f"{provider}_{what}", raising=False)
+    others = ("ANTHROPIC_AUTH_TOKEN", "GOOGLE_GENAI_USE_VERTEXAI")
+    for name in (*others, "http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
 def serve():
     """Starts a server that gives the answers it is given, in that order."""
     with scripted() as start:

@@ -1,5 +1,6 @@
 """A server that gives scripted answers, faults among them, over real HTTP."""
 
+import asyncio
 import json
 import threading
 import time
@@ -8,7 +9,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from harness.models.remote import Patience
-from harness.request import Peek, Request
+from harness.request import Model, Peek, Reply, Request
 
 QUICK = Patience(retries=3, timeout=10.0, pause=0.01, longest_pause=0.05)
 REQUEST = Request(({"role": "user", "content": "P__"},), 77, ("i", 0, 4), Peek(None, {}))
@@ -29,6 +30,18 @@ def refusal(
 ) -> str:
     """The body of a refusal of OpenAI's."""
     return json.dumps({"error": {"message": message, "code": code, "type": kind, "param": param}})
+
+
+def one_by_one(model: Model, *requests: Request) -> list[Reply]:
+    """What a model says to requests one after another; it is closed."""
+
+    async def run() -> list[Reply]:
+        try:
+            return [await model.reply(request) for request in requests or (REQUEST,)]
+        finally:
+            await model.close()
+
+    return asyncio.run(run())
 
 
 class Answer:

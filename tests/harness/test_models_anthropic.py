@@ -13,15 +13,13 @@ from harness.models import FatalProviderError, Order, Sampling
 from harness.models.anthropic_api import AnthropicModel, conversation
 from harness.models.gate import START
 from harness.request import Reply, Request, ToolCall
-from tests.harness.fault_server import QUICK, REQUEST, Answer, Echo, Half
+from tests.harness.fault_server import QUICK, REQUEST, Answer, Echo, Half, one_by_one
 
 KEY = "sk-ant-secret-1234567890"
 
 
 @pytest.fixture(autouse=True)
-def environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("ANTHROPIC_BASE_URL", "ANTHROPIC_AUTH_TOKEN", "http_proxy", "HTTP_PROXY"):
-        monkeypatch.delenv(name, raising=False)
+def environment(bare_environment, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
 
 
@@ -52,15 +50,8 @@ GOOD = Answer(body=said(text("```\nUp\n```")))
 
 
 def ask(server, *requests: Request, **order: object) -> list[Reply]:
-    async def one_by_one() -> list[Reply]:
-        url = server.url.removesuffix("/v1")
-        model = AnthropicModel(Order("anthropic/claude", url, **order), QUICK)
-        try:
-            return [await model.reply(request) for request in requests or (REQUEST,)]
-        finally:
-            await model.close()
-
-    return asyncio.run(one_by_one())
+    url = server.url.removesuffix("/v1")
+    return one_by_one(AnthropicModel(Order("anthropic/claude", url, **order), QUICK), *requests)
 
 
 def test_what_is_sent_and_what_comes_back(serve) -> None:
@@ -198,14 +189,9 @@ def test_transient_faults_are_counted_and_the_request_sent_again(name, answer, s
 
 def test_an_overloaded_server_is_sent_less(serve) -> None:
     server = serve(TRANSIENT["529"], GOOD)
-
-    async def once() -> int:
-        model = AnthropicModel(Order("anthropic/x", server.url.removesuffix("/v1")), QUICK)
-        await model.reply(REQUEST)
-        await model.close()
-        return model.gauge.limit
-
-    assert asyncio.run(once()) == START // 2
+    model = AnthropicModel(Order("anthropic/x", server.url.removesuffix("/v1")), QUICK)
+    one_by_one(model)
+    assert model.gauge.limit == START // 2
 
 
 def test_retries_are_bounded(serve) -> None:

@@ -16,9 +16,8 @@ ADDRESS = "http://127.0.0.1:1/v1"
 
 
 @pytest.fixture(autouse=True)
-def environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("OPENAI_BASE_URL", "CUDA_VISIBLE_DEVICES"):
-        monkeypatch.delenv(name, raising=False)
+def environment(bare_environment, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
 
 
 @pytest.fixture

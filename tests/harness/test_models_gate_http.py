@@ -14,15 +14,11 @@ from harness.models.gate import START
 from harness.models.openai_api import OpenAIModel
 from harness.models.remote import Patience
 from harness.request import Reply
-from tests.harness.fault_server import QUICK, REQUEST, Answer, completion, refusal
+from tests.harness.fault_server import QUICK, REQUEST, Answer, completion, one_by_one, refusal
+
+pytestmark = pytest.mark.usefixtures("bare_environment")
 
 GOOD = Answer(body=completion())
-
-
-@pytest.fixture(autouse=True)
-def environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "http_proxy", "HTTP_PROXY", "ALL_PROXY"):
-        monkeypatch.delenv(name, raising=False)
 
 
 class Capacity(Answer):
@@ -93,14 +89,8 @@ def test_retry_after_holds_for_requests_that_were_not_told(serve) -> None:
 
 def test_too_many_requests_are_given_more_time_than_another_fault(serve) -> None:
     server = serve(Answer(429, refusal("slow down")), GOOD)
-
-    async def once() -> Reply:
-        model = OpenAIModel(Order("openai/tiny", server.url), Patience(retries=1, pause=0.1))
-        reply = await model.reply(REQUEST)
-        await model.close()
-        return reply
-
-    assert asyncio.run(once()).retries == 1
+    (reply,) = one_by_one(OpenAIModel(Order("openai/tiny", server.url), Patience(1, pause=0.1)))
+    assert reply.retries == 1
     (_, _, _, first), (_, _, _, second) = server.asked
     assert second - first >= 0.39
 

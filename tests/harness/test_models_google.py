@@ -1,6 +1,5 @@
 """Google's client against a local server that speaks its wire format, faults among it."""
 
-import asyncio
 import json
 import time
 
@@ -15,16 +14,13 @@ from harness.models.gate import START
 from harness.models.google_api import GoogleModel
 from harness.models.remote import Patience
 from harness.request import Reply, Request, ToolCall
-from tests.harness.fault_server import QUICK, REQUEST, Answer, Echo, Half, Hang
+from tests.harness.fault_server import QUICK, REQUEST, Answer, Echo, Half, Hang, one_by_one
 
 KEY = "AIza-secret-1234567890"
 
 
 @pytest.fixture(autouse=True)
-def environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    names = ("GOOGLE_GEMINI_BASE_URL", "GOOGLE_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI")
-    for name in (*names, "http_proxy", "HTTP_PROXY"):
-        monkeypatch.delenv(name, raising=False)
+def environment(bare_environment, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GEMINI_API_KEY", KEY)
 
 
@@ -44,15 +40,8 @@ GOOD = Answer(body=said({"text": "```\nUp\n```"}))
 
 
 def ask(server, *requests: Request, patience: Patience = QUICK, **order: object) -> list[Reply]:
-    async def one_by_one() -> list[Reply]:
-        url = server.url.removesuffix("/v1")
-        model = GoogleModel(Order("google/gemini", url, **order), patience)
-        try:
-            return [await model.reply(request) for request in requests or (REQUEST,)]
-        finally:
-            await model.close()
-
-    return asyncio.run(one_by_one())
+    url = server.url.removesuffix("/v1")
+    return one_by_one(GoogleModel(Order("google/gemini", url, **order), patience), *requests)
 
 
 def test_what_is_sent_and_what_comes_back(serve) -> None:
@@ -194,14 +183,9 @@ def test_the_wait_that_it_asks_for_is_kept(where: str, serve) -> None:
 
 def test_an_overloaded_server_is_sent_less(serve) -> None:
     server = serve(TRANSIENT["429"], GOOD)
-
-    async def once() -> int:
-        model = GoogleModel(Order("google/x", server.url.removesuffix("/v1")), QUICK)
-        await model.reply(REQUEST)
-        await model.close()
-        return model.gauge.limit
-
-    assert asyncio.run(once()) == START // 2
+    model = GoogleModel(Order("google/x", server.url.removesuffix("/v1")), QUICK)
+    one_by_one(model)
+    assert model.gauge.limit == START // 2
 
 
 def test_a_prompt_that_does_not_fit_is_context(serve) -> None:
@@ -255,12 +239,7 @@ def test_a_name_that_would_be_another_address_is_refused(name: str) -> None:
 def test_names_of_more_than_one_part_are_all_right(serve) -> None:
     server = serve(GOOD)
     model = models.load("google/tunedModels/my-1.5_x", base_url=server.url.removesuffix("/v1"))
-
-    async def once() -> None:
-        await model.reply(REQUEST)
-        await model.close()
-
-    asyncio.run(once())
+    one_by_one(model)
     assert server.asked[0][0].endswith("/tunedModels/my-1.5_x:generateContent")
 
 

@@ -17,6 +17,7 @@ from harness import formats, models, scheduler
 from harness.models import FatalProviderError, Order, Sampling, WeightsUnavailable
 from harness.models.openai_api import OpenAIModel, Patience
 from harness.request import Model, Peek, Reply, Request
+from tests.harness.fault_server import one_by_one
 
 TOO_LONG = "word " * 3000
 
@@ -212,13 +213,7 @@ def test_over_http_it_goes_by_the_servers_own_name(url, monkeypatch) -> None:
     assert model.settings["model"].endswith(".gguf")
     assert model.settings["weights"] == "smollm2-135m"
 
-    async def once() -> Reply:
-        try:
-            return await model.reply(request(max_tokens=4))
-        finally:
-            await model.close()
-
-    reply = asyncio.run(once())
+    (reply,) = one_by_one(model, request(max_tokens=4))
     # llama.cpp tells the probabilities and not the ids.
     assert (len(reply.logprobs), reply.completion_ids) == (reply.completion_tokens, None)
     assert all(logprob <= 0 for logprob in reply.logprobs)

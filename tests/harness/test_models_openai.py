@@ -25,6 +25,7 @@ from tests.harness.fault_server import (
     Half,
     Hang,
     completion,
+    one_by_one,
     refusal,
 )
 
@@ -32,9 +33,7 @@ KEY = "sk-secret-1234567890"
 
 
 @pytest.fixture(autouse=True)
-def key(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("OPENAI_BASE_URL", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
-        monkeypatch.delenv(name, raising=False)
+def key(bare_environment, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
 
@@ -43,15 +42,7 @@ GOOD = Answer(body=completion())
 
 def ask(url: str, patience: Patience = QUICK, **order: object) -> Reply:
     """One reply from a fresh model, which is closed."""
-
-    async def once() -> Reply:
-        model = OpenAIModel(Order("openai/tiny", url, **order), patience)
-        try:
-            return await model.reply(REQUEST)
-        finally:
-            await model.close()
-
-    return asyncio.run(once())
+    return one_by_one(OpenAIModel(Order("openai/tiny", url, **order), patience))[0]
 
 
 def test_a_reply_with_its_counts_and_times(serve) -> None:
@@ -88,15 +79,9 @@ def test_the_address_may_come_from_the_environment(serve, monkeypatch) -> None:
     server = serve(GOOD)
     monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/")
     model = models.load("openai/org/tiny")
-    assert asyncio.run(_ask_and_close(model)).text == "```\nUp\n```"
+    assert one_by_one(model)[0].text == "```\nUp\n```"
     assert server.asked[0][2]["model"] == "org/tiny"
     assert model.settings["base_url"] == server.url
-
-
-async def _ask_and_close(model) -> Reply:
-    reply = await model.reply(REQUEST)
-    await model.close()
-    return reply
 
 
 TRANSIENT = {
@@ -127,15 +112,8 @@ def test_transient_faults_are_retried(answer: Answer, serve) -> None:
 @pytest.mark.parametrize("answer", TRANSIENT.values(), ids=TRANSIENT)
 def test_retries_are_bounded(answer: Answer, serve) -> None:
     server = serve(GOOD, answer)
-
-    async def twice() -> Reply:
-        model = OpenAIModel(Order("openai/tiny", server.url), QUICK)
-        await model.reply(REQUEST)
-        reply = await model.reply(REQUEST)
-        await model.close()
-        return reply
-
-    reply = asyncio.run(twice())
+    model = OpenAIModel(Order("openai/tiny", server.url), QUICK)
+    _, reply = one_by_one(model, REQUEST, REQUEST)
     assert reply.stop_reason == "provider_error"
     assert (reply.text, reply.retries, len(server.asked)) == ("", 3, 1 + 4)
     assert reply.error.startswith(f"{server.url} gave no usable reply in 4 attempts; last: ")

@@ -19,6 +19,7 @@ from tests.harness.fault_server import (
     Answer,
     Half,
     completion,
+    one_by_one,
     refusal,
 )
 
@@ -29,23 +30,12 @@ TOOL = {
 }
 
 
-@pytest.fixture(autouse=True)
-def environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "http_proxy", "HTTP_PROXY", "ALL_PROXY"):
-        monkeypatch.delenv(name, raising=False)
+pytestmark = pytest.mark.usefixtures("bare_environment")
 
 
 def ask(url: str, *requests: Request, **order: object) -> list[Reply]:
     """Replies to requests one after another, from one model."""
-
-    async def one_by_one() -> list[Reply]:
-        model = OpenAIModel(Order("openai/tiny", url, **order), QUICK)
-        try:
-            return [await model.reply(request) for request in requests or (REQUEST,)]
-        finally:
-            await model.close()
-
-    return asyncio.run(one_by_one())
+    return one_by_one(OpenAIModel(Order("openai/tiny", url, **order), QUICK), *requests)
 
 
 def bodies(server) -> list[dict]:
@@ -288,12 +278,7 @@ def test_a_preset_finds_its_name_at_the_server(listed, asked: str, serve) -> Non
     server = serve(GOOD)
     server.models = listed
     model = models.load("qwen3-4b", base_url=server.url)
-
-    async def once() -> None:
-        await model.reply(REQUEST)
-        await model.close()
-
-    asyncio.run(once())
+    one_by_one(model)
     assert bodies(server)[0]["model"] == asked
     assert model.settings["model"] == asked
     assert model.settings["weights"] == "Qwen/Qwen3-4B-Instruct-2507"
@@ -313,13 +298,7 @@ def test_what_a_server_does_not_know_it_need_not_be_told_to_leave_off(serve) -> 
     server.models = ("tiny",)
     model = models.load("qwen3-4b", base_url=server.url)
     model._patience = QUICK
-
-    async def twice() -> list[Reply]:
-        replies = [await model.reply(REQUEST), await model.reply(REQUEST)]
-        await model.close()
-        return replies
-
-    replies = asyncio.run(twice())
+    replies = one_by_one(model, REQUEST, REQUEST)
     without = {"without top_k": 1, "without min_p": 1}
     assert [reply.faults for reply in replies] == [{"503": 1, **without}, without]
     assert [reply.retries for reply in replies] == [1, 0]
@@ -376,13 +355,7 @@ def test_no_proxy_stands_between_us_and_this_machine(name: str, serve, monkeypat
     server = serve(GOOD)
     server.models = ("tiny",)
     model = models.load("qwen3-4b", base_url=server.url)
-
-    async def once() -> Reply:
-        reply = await model.reply(REQUEST)
-        await model.close()
-        return reply
-
-    assert asyncio.run(once()).retries == 0
+    assert one_by_one(model)[0].retries == 0
     assert model.concurrency == CONCURRENCY
 
 

@@ -12,7 +12,7 @@ pytest.importorskip("google.genai", reason="The extra [google] is not installed.
 from harness import models, scheduler
 from harness.prompts import Style
 from harness.record import Episode, Result
-from tests.harness.fault_server import QUICK, REQUEST, Answer, completion, scripted
+from tests.harness.fault_server import QUICK, Answer, completion, one_by_one, scripted
 
 KEY = "key-secret-1234567890"
 GIVEN = {"action": "Right"}
@@ -54,9 +54,7 @@ CALLS = {
 
 
 @pytest.fixture(autouse=True)
-def environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("http_proxy", "HTTP_PROXY", "GOOGLE_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI"):
-        monkeypatch.delenv(name, raising=False)
+def environment(bare_environment, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"):
         monkeypatch.setenv(name, KEY)
 
@@ -131,12 +129,7 @@ def test_a_login_and_parameters_of_the_address_go_out_and_are_not_recorded(
         server = start(Answer(body=CALLS[name]))
         url = server.url if name.startswith("openai") else server.url.removesuffix("/v1")
         model = models.load(name, base_url=url.replace("//", "//me:hu%40sh@") + "?token=a%26b")
-
-        async def ask() -> None:
-            await model.reply(REQUEST)
-            await model.close()
-
-        asyncio.run(ask())
+        one_by_one(model)
     (path, headers, _, _), login = server.asked[0], base64.b64encode(b"me:hu@sh").decode()
     assert path.startswith("/v1")
     assert path.endswith("?token=a%26b")

@@ -17,10 +17,7 @@ from tests.harness.fault_server import QUICK, REQUEST, Answer, completion, refus
 LOGIN, TOKEN = "me:hush-hush%40hush", "token-abcdef-123456"
 
 
-@pytest.fixture(autouse=True)
-def environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "http_proxy", "HTTP_PROXY", "ALL_PROXY"):
-        monkeypatch.delenv(name, raising=False)
+pytestmark = pytest.mark.usefixtures("bare_environment")
 
 
 @pytest.mark.parametrize(

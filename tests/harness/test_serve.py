@@ -4,7 +4,6 @@ The stand-in is found in vLLM's place by the real command line, in a real proces
 in `tests/vllm`.
 """
 
-import asyncio
 import json
 import os
 import shutil
@@ -21,8 +20,7 @@ from agentgym.errors import MissingExtra
 from harness import models
 from harness.models import EngineUnavailable, Hardware, guard, serve
 from harness.models.remote import Patience
-from harness.request import Reply
-from tests.harness.fault_server import REQUEST
+from tests.harness.fault_server import REQUEST, one_by_one
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="vLLM does not run on Windows.")
 
@@ -98,13 +96,6 @@ def all_end(pids: list[int]) -> bool:
     return False
 
 
-async def ask_and_close(model) -> Reply:
-    try:
-        return await model.reply(REQUEST)
-    finally:
-        await model.close()
-
-
 def test_a_server_is_started_asked_and_stopped(stand_in, weights, capfd) -> None:
     folder = weights("slow")
     model = models.load(folder, serve=True, hardware=Hardware(2, 3), context=99)
@@ -115,7 +106,7 @@ def test_a_server_is_started_asked_and_stopped(stand_in, weights, capfd) -> None
     assert (given["max_model_len"], given["host"]) == (99, "127.0.0.1")
     assert given["generation_config"] == "vllm"
 
-    reply = asyncio.run(ask_and_close(model))
+    (reply,) = one_by_one(model)
 
     assert (reply.text, reply.stop_reason) == (f"```\n{folder}\n```", "stop")
     assert all_end(pids)
@@ -141,7 +132,7 @@ def test_the_machine_decides_what_is_computed_together(
     monkeypatch.setattr(serve, "_engine", lambda: build)
     model = models.load(weights("plain"), serve=True, hardware=Hardware(1, 3))
     given = told(stand_in)["given"]
-    asyncio.run(ask_and_close(model))
+    one_by_one(model)
     assert (model.concurrency, given["max_num_seqs"]) == (3 * batch, batch)
     assert given["enforce_eager"] is (batch == 32)
 
@@ -151,7 +142,7 @@ def test_the_server_reports_to_nobody_and_asks_for_no_key(stand_in, weights, mon
     for name in ("VLLM_NO_USAGE_STATS", "DO_NOT_TRACK"):
         monkeypatch.delenv(name, raising=False)
     model = models.load(weights("plain"), serve=True)
-    asyncio.run(ask_and_close(model))
+    one_by_one(model)
     found = told(stand_in)["found"]
     assert (found["VLLM_NO_USAGE_STATS"], found["DO_NOT_TRACK"]) == ("1", "1")
     assert "VLLM_API_KEY" not in found
@@ -163,7 +154,7 @@ def test_a_preset_says_how_its_tool_calls_are_read(stand_in, weights, monkeypatc
     fetched = Path(weights("qwen"))
     monkeypatch.setattr(serve.weights, "_fetched", lambda name: fetched)
     model = models.load("qwen3-4b", serve=True)
-    asyncio.run(ask_and_close(model))
+    one_by_one(model)
     given = told(stand_in)["given"]
     assert given["model"] == str(fetched)
     assert model.settings["weights"] == {"hub": "Qwen/Qwen3-4B-Instruct-2507", "revision": "qwen"}
@@ -180,7 +171,7 @@ def test_the_template_says_how_calls_are_read_and_whether_thinking_is_open(
     monkeypatch.setattr(PlainTemplate, "opened", "<think>\n")
     folder = weights("plain")
     model = models.load(folder, serve=True)
-    reply = asyncio.run(ask_and_close(model))
+    (reply,) = one_by_one(model)
     # Without it a reply that was cut while thinking would pass for one that has no thinking.
     assert reply.text == f"<think>\n```\n{folder}\n```"
     assert told(stand_in)["given"]["tool_call_parser"] == "hermes"
@@ -191,7 +182,7 @@ def test_weights_without_native_calls_ask_for_no_parser(stand_in, weights) -> No
     # Without a parser vLLM refuses tools, unless calls stay in the text.
     assert model._body(replace(REQUEST, tools=({},)))["tool_choice"] == "none"
     assert "tool_choice" not in model._body(REQUEST)
-    asyncio.run(ask_and_close(model))
+    one_by_one(model)
     given = told(stand_in)["given"]
     assert (given["tool_call_parser"], given["enable_auto_tool_choice"]) == (None, False)
     assert given["max_model_len"] is None
@@ -221,7 +212,7 @@ def test_a_server_that_dies_in_mid_run_ends_the_run(
     monkeypatch.setattr(model, "_reached", True)  # As if it had answered before.
     monkeypatch.setattr(model, "_patience", Patience(pause=0.01))
     with pytest.raises(EngineUnavailable, match="ended with exit status 7"):
-        asyncio.run(ask_and_close(model))
+        one_by_one(model)
     assert all_end(told(stand_in)["pids"])
 
 
@@ -231,7 +222,7 @@ def test_a_server_that_will_not_end_is_ended(stand_in, weights, monkeypatch, tmp
     impatient.write_text(source.replace("PATIENCE = 20.0", "PATIENCE = 0.2"))
     monkeypatch.setattr(guard, "__file__", str(impatient))
     model = models.load(weights("stubborn"), serve=True)
-    asyncio.run(ask_and_close(model))
+    one_by_one(model)
     assert all_end(told(stand_in)["pids"])
 
 
