@@ -1,7 +1,6 @@
 """Episodes over a real Ray cluster of two nodes on this machine, some of its actors killed."""
 
 import asyncio
-import json
 import os
 import shutil
 import signal
@@ -23,6 +22,7 @@ from harness.request import Gauge, Reply
 from harness.scheduler import Watch
 from harness.terms import Terms
 from tests.harness.processes import ROOT, start
+from tests.harness.records import timeless
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'agentgym-suite[ray]'.")
 from harness import cluster as clusters  # noqa: E402
@@ -90,20 +90,12 @@ def _play(cluster, assignments, keep, **arguments):
     asyncio.run(run())
 
 
-def _timeless(episode):
-    plain = json.loads(episode.model_dump_json())
-    for part in (plain["start"], *plain["turns"]):
-        for name in [name for name in part if name.startswith("seconds_")]:
-            del part[name]
-    return json.dumps(plain)
-
-
 @pytest.fixture(scope="module")
 def alone():
     """The episodes of `_assignments(8)` by `random`, played in this process."""
     kept = []
     asyncio.run(scheduler.play_all(_assignments(8), _terms().load(), keep=kept.append))
-    return sorted(map(_timeless, kept))
+    return sorted(map(timeless, kept))
 
 
 def test_the_command_over_ray_makes_the_record_that_it_makes_alone(two_nodes, tmp_path, capsys):
@@ -117,7 +109,7 @@ def test_the_command_over_ray_makes_the_record_that_it_makes_alone(two_nodes, tm
     assert "8/8 episodes" in capsys.readouterr().out
 
     over_ray, alone = (list(read(tmp_path / name / EPISODES)) for name in ("ray", "alone"))
-    assert sorted(map(_timeless, over_ray)) == sorted(map(_timeless, alone))
+    assert sorted(map(timeless, over_ray)) == sorted(map(timeless, alone))
 
 
 def _wait_until(condition):
@@ -158,7 +150,7 @@ def test_a_killed_actor_is_replaced_and_no_episode_is_lost_or_doubled(two_nodes,
 
     assert killer.held > 1
     assert killer.replaced
-    assert sorted(map(_timeless, killer.kept)) == alone
+    assert sorted(map(timeless, killer.kept)) == alone
     assert told == killer.kept
     # What the display counts: without the texts, which come with the episodes.
     assert all(reply.text == "" for _, reply in replies)
@@ -281,7 +273,7 @@ def test_a_node_that_is_lost_takes_no_episode_with_it_and_with_the_last_the_run_
 
         if left:
             _play(cluster, _assignments(8), keep)
-            assert sorted(map(_timeless, kept)) == alone
+            assert sorted(map(timeless, kept)) == alone
         else:
             with pytest.raises(ClusterError, match="No node with a CPU is left"):
                 _play(cluster, _assignments(8), keep)

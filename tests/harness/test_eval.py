@@ -10,14 +10,11 @@ import pytest
 from harness import __main__ as program
 from harness import eval as evaluation
 from harness.models import FatalProviderError, PlayerQuit
-from harness.record import EPISODES, Result, latest, read
+from harness.record import EPISODES, Result
 from harness.request import Gauge, Reply
 from harness.run_folder import read_header
 from tests.harness.processes import start, wait_for_lines
-
-
-def read_all(path):
-    return latest(read(path))
+from tests.harness.records import read_all
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from harness import models
 from harness.models import scripted
 from harness.record import Episode, Result
 from harness.scheduler import play_all
+from tests.harness.records import timeless
 
 CORNER = """
 #####
@@ -171,13 +172,6 @@ def test_any_text_is_a_reply(assignment, finish, env_id):
             assert turn.valid or turn.observation == after.observation
 
     check()
-
-
-def timeless(episode):
-    none = {"seconds_game": 0.0, "seconds_waiting": 0.0}
-    turns = [turn.model_copy(update=none) for turn in episode.turns]
-    start = episode.start.model_copy(update={"seconds_game": 0.0})
-    return episode.model_copy(update={"turns": tuple(turns), "start": start}).model_dump_json()
 
 
 def test_games_and_oracles_in_threads_give_what_they_give_alone(assignment):

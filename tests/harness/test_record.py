@@ -19,16 +19,11 @@ from harness.record import (
     Start,
     Turn,
     Writer,
-    latest,
     playable,
-    read,
 )
+from tests.harness.records import read_all
 
 resource = pytest.importorskip("resource", reason="file size limits are a Unix matter")
-
-
-def read_all(path):
-    return latest(read(path))
 
 
 NUMBERS = st.floats() | st.sampled_from([math.inf, -math.inf, math.nan, 0.0, -0.0, 1e300])

@@ -15,16 +15,10 @@ from harness import scheduler
 from harness.episode import play
 from harness.models import FatalProviderError
 from harness.prices import Metered, Price, Purse
-from harness.record import RecordError, Result, Writer, latest, read
+from harness.record import RecordError, Result, Writer
 from harness.request import Gauge, Reply
 from harness.scheduler import Gates, Watch, play_all
-
-WAIT = 20.0
-"""Seconds after which what does not come has failed to."""
-
-
-def read_all(path):
-    return latest(read(path))
+from tests.harness.records import read_all, timeless
 
 
 class Listener:
@@ -73,13 +67,6 @@ def many(assignment):
     ]
 
 
-def timeless(episode):
-    clocks = dict.fromkeys(("seconds_game", "seconds_waiting", "seconds_generating"), 0.0)
-    turns = [turn.model_copy(update=clocks) for turn in episode.turns]
-    start = episode.start.model_copy(update={"seconds_game": 0.0})
-    return episode.model_copy(update={"turns": tuple(turns), "start": start}).model_dump_json()
-
-
 def run(assignments, model, **arguments):
     kept = []
     asyncio.run(play_all(assignments, model, keep=kept.append, **arguments))
@@ -108,7 +95,7 @@ def test_a_finished_episode_is_refilled_without_waiting_for_the_slowest(many):
     class OneIsSlow(Listener):
         async def reply(self, request):
             if request.key[:2] == slow:
-                await asyncio.wait_for(all_others.wait(), WAIT)
+                await asyncio.wait_for(all_others.wait(), 20)
             return await super().reply(request)
 
     def note(episode):
@@ -253,19 +240,14 @@ def test_games_and_disk_run_off_the_event_loop(assignment, watched):
 def test_a_slow_disk_does_not_hold_up_the_other_players(many):
     first, writing, others_play = threading.Lock(), threading.Event(), threading.Event()
     played_on = []
-
-    class Noting(Listener):
-        async def reply(self, request):
-            if writing.is_set():
-                others_play.set()
-            return await super().reply(request)
+    watch = Watch(lambda key, reply: writing.is_set() and others_play.set())
 
     def keep(episode):
         if first.acquire(blocking=False):
             writing.set()
-            played_on.append(others_play.wait(WAIT))
+            played_on.append(others_play.wait(20))
 
-    asyncio.run(play_all(many, Noting(concurrency=4), keep=keep))
+    asyncio.run(play_all(many, Listener(concurrency=4), keep=keep, watch=watch))
 
     assert played_on == [True]
 

@@ -19,6 +19,7 @@ from harness.models.openai_api import OpenAIModel, Patience
 from harness.record import EPISODES, Result, latest, read
 from tests.harness.fault_server import Answer, Half, completion, refusal
 from tests.harness.processes import lines, start, wait_for_lines
+from tests.harness.records import timeless
 
 GOOD = Answer(body=completion("```\nRight\n```"))
 
@@ -141,7 +142,7 @@ def play(*arguments):
 
 def without_times(path):
     """The lines of a record in the order of their keys, with every time as 0."""
-    text = re.sub(r'("seconds_\w+":)[0-9.e-]+', r"\g<1>0", path.read_text(encoding="utf-8"))
+    text = timeless(path.read_text(encoding="utf-8"))
     return sorted(text.splitlines(), key=lambda line: json.dumps(json.loads(line)["key"]))
 
 
