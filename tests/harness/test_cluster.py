@@ -158,6 +158,36 @@ def test_a_killed_actor_is_replaced_and_no_episode_is_lost_or_doubled(two_nodes,
     assert {key for key, _ in replies} == known
 
 
+def test_what_an_actor_has_told_is_kept_also_where_the_run_is_stopped_meanwhile(
+    two_nodes, monkeypatch
+):
+    cluster, playing, told, kept = connect(two_nodes, _terms()), [], [], []
+    take_in = clusters._take_in
+
+    async def take_in_and_stop(news, slot, stage):
+        told.extend(episode.key for episode in news.episodes)
+        if len(news.episodes) > 1:
+            playing[0].cancel()
+        await take_in(news, slot, stage)
+
+    def keep(episode):
+        time.sleep(0.1)  # The actor ends more than one meanwhile.
+        kept.append(episode.key)
+
+    async def play():
+        playing.append(asyncio.create_task(cluster.play_all(_assignments(8), keep=keep)))
+        try:
+            await asyncio.wait(playing, timeout=150)
+        finally:
+            await cluster.close()
+
+    monkeypatch.setattr(clusters, "_take_in", take_in_and_stop)
+    asyncio.run(play())
+
+    assert playing[0].cancelled()
+    assert sorted(map(str, kept)) == sorted(map(str, told))
+
+
 @pytest.mark.parametrize(
     "deaths", [1, pytest.param(3, marks=pytest.mark.slow)], ids=["not replaced", "replaced"]
 )
