@@ -166,8 +166,18 @@ def test_a_gate_lets_at_least_one_through(gates):
         Gates(**gates)
 
 
-def test_the_time_before_a_slot_was_free_counts_as_waiting(many):
-    kept = run(many[:2], Listener(pauses=(0.01,)), gates=Gates(requests=1, episodes=2))
+def test_who_waits_for_a_slot_is_shown_and_the_time_is_told(many):
+    class Holding(Listener):
+        async def reply(self, request):
+            async with asyncio.timeout(30):
+                while not self._asked and not self.gauge.waiting:
+                    await asyncio.sleep(0.001)
+            return await super().reply(request)
+
+    model = Holding(pauses=(0.01,))
+    kept = run(many[:2], model, gates=Gates(requests=1, episodes=2))
+
+    assert model.gauge.waiting == 0
 
     waited = [turn.seconds_waiting for episode in kept for turn in episode.turns]
     assert max(waited) >= 0.009
