@@ -278,7 +278,8 @@ def test_the_order_of_the_record_does_not_matter_to_the_last_bit():
 
     for _ in range(20):
         shuffled = [episodes[i] for i in rng.permutation(len(episodes))]
-        assert score(episodes) == score(shuffled)
+        # As texts, to the last bit: NaN, where there is no interval, equals nothing.
+        assert repr(score(episodes)) == repr(score(shuffled))
 
 
 def test_pass_at_k_leaves_out_instances_with_fewer_rollouts():
