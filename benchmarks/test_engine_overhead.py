@@ -97,7 +97,7 @@ def bare_llamacpp(model, requests):
     async def forget():
         pass
 
-    return answer, [model._body(request) for request in requests], forget
+    return answer, [model._body(request, request.max_tokens) for request in requests], forget
 
 
 @pytest.mark.parametrize("engine", ["vllm" if find_spec("vllm") else "llama.cpp"])
