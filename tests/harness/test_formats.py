@@ -89,20 +89,16 @@ def test_lenient_parsing_never_chooses_between_two_answers(
 _TEXTS = st.lists(
     st.sampled_from(
         [
-            *("```", "\n", " ", "[", "<think>", "</think>", "<action>", "</action>", "move:", "up"),
-            *(
-                "down",
-                "<tool_call>",
-                "</tool_call>",
-                '{"name": "act", "arguments": {"action": "up"}}',
-            ),
+            *("```", "``", "`", "\n", " ", "[", "]", "**", ". ", "move:", "up", "down"),
+            *("<think>", "</think>", "<action>", "</action>", "<tool_call>", "</tool_call>"),
+            '{"name": "act", "arguments": {"action": "up"}}',
         ]
     ),
-    max_size=25,
+    max_size=30,
 ).map("".join)
 _REPLIES = st.builds(
     Reply,
-    _TEXTS | st.text(max_size=80),
+    _TEXTS | st.text(max_size=200),
     tool_calls=st.lists(
         st.builds(ToolCall, st.sampled_from(["act", "", "x"]), _TEXTS | st.text(max_size=20))
         | _ACTIONS.map(lambda action: formats.write("tool", action).tool_calls[0]),
@@ -111,7 +107,7 @@ _REPLIES = st.builds(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=1000)
 @given(st.sampled_from(sorted(FORMATS)), _REPLIES, st.booleans())
 def test_any_reply_gives_one_action_or_a_problem_that_has_a_sentence(
     name: str, reply: Reply, lenient: bool

@@ -155,41 +155,6 @@ def test_every_tag_goes(tag: str) -> None:
     assert inline == ("up" if tag in INLINE_TAGS else f"{tag} up")
 
 
-_PIECES = st.sampled_from(
-    [
-        "```",
-        "``",
-        "`",
-        "\n",
-        "<think>",
-        "</think>",
-        "up",
-        "down",
-        "move:",
-        "**",
-        "[",
-        "]",
-        ". ",
-        " ",
-    ]
-)
-_REPLIES = st.one_of(st.text(max_size=200), st.lists(_PIECES, max_size=30).map("".join))
-
-
-@settings(max_examples=300)
-@given(_REPLIES, st.booleans())
-def test_any_text_gives_one_action_or_one_problem(reply: str, lenient: bool) -> None:
-    found = extract(reply, lenient=lenient)
-    if found.action_text is None:
-        assert found.problem in ("no_action", "empty_fence", "ambiguous", "unclosed_think")
-        assert not found.strict
-    else:
-        assert found.problem == ""
-        assert found.action_text.strip() == found.action_text != ""
-        assert len(found.action_text.splitlines()) == 1
-        assert found.strict or lenient
-
-
 _ACTIONS = st.from_regex(r"[A-Za-z0-9]+( [A-Za-z0-9+-]+){0,3}", fullmatch=True)
 _PROSE = st.text(alphabet=st.characters(exclude_characters="`<>", categories=["L", "P", "Zs", "N"]))
 
